@@ -1,0 +1,108 @@
+// See sample.h.
+#include "support/sample.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "h5/schema.h"
+
+namespace gdds::test {
+namespace {
+
+constexpr std::uint64_t kTokens = 11;
+
+std::uint64_t letter_value(const std::string& letter, std::uint64_t n) {
+  static const std::map<std::string, std::uint64_t> sizes = {{"L", 7}, {"m", kTokens}, {"d", 4}, {"k", 3}, {"b", 22},
+                                                             {"r", 4}, {"p", 1},       {"z", 22}, {"e", 9}, {"s", 2}, {"f", 3}};
+  if (letter == "n") return n;
+  return sizes.at(letter);
+}
+
+h5::Shape sample_shape(std::string_view text, std::uint64_t n) {
+  h5::Shape shape;
+  std::string word;
+  const auto finish = [&] {
+    const bool more = word.size() > 2 && word.ends_with("+1");
+    if (more) word.resize(word.size() - 2);
+    shape.push_back(std::isdigit(static_cast<unsigned char>(word[0])) ? std::stoull(word) : letter_value(word, n) + (more ? 1 : 0));
+    word.clear();
+  };
+  for (const char c : text) {
+    if (c == ',') finish();
+    else if (c != ' ') word += c;
+  }
+  finish();
+  return shape;
+}
+
+// Values that keep the invariants: ids below m, offsets that do not decrease, flags 0 or 1, weights that sum to 1.
+std::int64_t integer_at(const h5::Field& field, std::uint64_t i, std::uint64_t variant) {
+  if (field.path == "/vocab/offsets") return static_cast<std::int64_t>(2 * i);
+  if (field.path.ends_with("/offsets")) return static_cast<std::int64_t>(std::min<std::uint64_t>(i / 2, 9));
+  if (field.path == "/vocab/bytes") return static_cast<std::int64_t>('a' + i / 2);
+  if (field.path == "/lengths") return 7;
+  if (field.invariant == "0 or 1") return static_cast<std::int64_t>((i + variant) % 2);
+  if (field.path.ends_with("/ids") || field.path == "/ids") return static_cast<std::int64_t>((i / 3 + i % 3 + 1) % kTokens);
+  return static_cast<std::int64_t>((i * 7 + 3 + variant) % kTokens);
+}
+
+double real_at(const h5::Field& field, std::uint64_t i, std::uint64_t count, std::uint64_t variant) {
+  if (field.path == "/matrix/dense") return 1.0 / kTokens;
+  if (field.path == "/matrix/weights") return 0.5;
+  if (field.path.ends_with("times")) return field.path == "/times" ? 1.0 - static_cast<double>(i) / static_cast<double>(count) : static_cast<double>(i);
+  return (static_cast<double>((i * 37 + 11 + variant) % 101) + 1) / 128.0;
+}
+
+std::string string_at(const h5::Field& field) {
+  if (field.invariant.starts_with("32 hex")) return hash_hex(field.path);
+  const std::string_view first = field.invariant.substr(0, field.invariant.find_first_of(" ,"));
+  return field.invariant.empty() ? "sample" : std::string(first);
+}
+
+template <typename T, typename F>
+void fill(h5::Output& output, const std::string& path, const h5::Shape& shape, F value) {
+  std::vector<T> values(h5::element_count(shape));
+  for (std::uint64_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(value(i));
+  output.write(path, shape, std::span<const T>(values));
+}
+
+void write_dataset(h5::Output& output, const h5::Field& field, std::uint64_t n, std::uint64_t variant) {
+  std::string path(field.path);
+  if (field.type == "text") return output.text(path, "{\"variant\":" + std::to_string(variant) + "}\n");
+  h5::Shape shape = field.shape == "..." ? h5::Shape{3, 2} : sample_shape(field.shape, n);
+  if (path.back() == '*') path.replace(path.size() - 1, 1, "block.0.weight");
+  const std::string_view type = field.type.substr(0, field.type.find('|'));
+  const auto whole = [&](std::uint64_t i) { return integer_at(field, i, variant); };
+  const auto real = [&](std::uint64_t i) { return real_at(field, i, h5::element_count(shape), variant); };
+  if (type == "uint8") return fill<std::uint8_t>(output, path, shape, whole);
+  if (type == "uint16") return fill<std::uint16_t>(output, path, shape, whole);
+  if (type == "int32") return fill<std::int32_t>(output, path, shape, whole);
+  if (type == "int64") return fill<std::int64_t>(output, path, shape, whole);
+  if (type == "float64") return fill<double>(output, path, shape, real);
+  if (type == "float32") return fill<float>(output, path, shape, real);
+  std::vector<std::uint16_t> bits(h5::element_count(shape));
+  for (std::uint64_t i = 0; i < bits.size(); ++i) bits[i] = h5::float_to_half(static_cast<float>(real(i)));
+  output.dataset(path, shape, h5::Type::float16).append_stored(bits.data(), bits.size());
+}
+
+}  // namespace
+
+void write_sample(h5::Output& output, std::string_view kind, std::uint64_t n, std::uint64_t variant) {
+  for (const h5::Field& field : h5::find_kind(kind)->fields) {
+    if (field.path.starts_with("/@gdds_") || field.path == "/history") continue;
+    if (field.path.find('@') == std::string_view::npos) {
+      write_dataset(output, field, n, variant);
+    } else if (field.type == "string") {
+      output.attribute(std::string(field.path), string_at(field));
+    } else {
+      output.attribute(std::string(field.path), std::int64_t{field.path == "/vocab@size" ? 11 : 1});
+    }
+  }
+}
+
+Invocation sample_invocation() { return {"make-sample", "1", {{"", "sample"}}, std::uint64_t{1}}; }
+
+}  // namespace gdds::test
