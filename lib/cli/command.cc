@@ -124,9 +124,9 @@ void Command::split(Texts& given, std::vector<std::string>& words) const {
     const bool unknown = dynamic_cast<const po::unknown_option*>(&error) != nullptr;
     if (unknown) bad_usage("unknown option '{}'; see {} --help", error.get_option_name(), about_.tool);
     if (dynamic_cast<const po::invalid_command_line_syntax*>(&error) == nullptr) bad_usage("{}", error.what());
-    // Boost's wording for the two cases there are: "--k" without its value, "--quiet=yes" with one too many.
+    // The cases there are: "--k" and "--k=" without a value, "--quiet=yes" with one too many.
     const auto& syntax = dynamic_cast<const po::invalid_command_line_syntax&>(error);
-    const bool missing = syntax.kind() == po::invalid_syntax::missing_parameter;
+    const bool missing = syntax.kind() != po::invalid_syntax::extra_parameter;
     bad_usage("{}: {}; see {} --help", error.get_option_name(), missing ? "a value is missing" : "takes no value",
               about_.tool);
   }

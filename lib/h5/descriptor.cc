@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,8 +27,10 @@ class Undo {
  public:
   explicit Undo(int descriptor) : descriptor_(descriptor) {
     struct stat status {};
-    regular_ = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-    start_ = regular_ ? lseek(descriptor, 0, SEEK_CUR) : -1;
+    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return;
+    // With >> the position says nothing: writes go to the end.
+    const bool appends = (fcntl(descriptor, F_GETFL) & O_APPEND) != 0;
+    start_ = appends ? status.st_size : lseek(descriptor, 0, SEEK_CUR);
   }
   ~Undo() {
     if (!armed_ || start_ < 0) return;
@@ -37,7 +40,7 @@ class Undo {
 
  private:
   int descriptor_;
-  bool regular_ = false, armed_ = true;
+  bool armed_ = true;
   off_t start_ = -1;
 };
 
@@ -63,6 +66,12 @@ void write_all(int descriptor, const void* data, std::size_t bytes, const std::s
     if (n < 0) fail_write(name, errno);
     done += static_cast<std::size_t>(n);
   }
+}
+
+void write_whole(int descriptor, const void* data, std::size_t bytes, const std::string& name) {
+  Undo undo(descriptor);
+  write_all(descriptor, data, bytes, name);
+  undo.disarm();
 }
 
 void copy_file_to(int source, std::uint64_t bytes, int destination, const std::string& name) {

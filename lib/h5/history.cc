@@ -1,6 +1,7 @@
 // See history.h.
 #include "h5/history.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -45,6 +46,8 @@ std::vector<std::string> argument_words(const Invocation& invocation, const std:
     if (!argument.option.empty()) words.push_back(argument.option);
     if (!argument.value) continue;
     std::string value = *argument.value;
+    const bool like_an_option = argument.option.empty() && value.size() > 1 && value[0] == '-';
+    if (like_an_option && std::find(words.begin(), words.end(), "--") == words.end()) words.emplace_back("--");
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (sources[i].argument == value && !sources[i].history.empty()) value = inputs[i].name;
     words.push_back(value);
@@ -90,8 +93,10 @@ std::string make_history(const Invocation& invocation, const std::vector<Source>
   const std::string id = hash_hex(dumped(record)).substr(0, kIdDigits);
 
   std::string command = invocation.tool;
-  for (const std::string& word : words) command += " " + shell_quote(word);
+  const auto end_of_options = std::find(words.begin(), words.end(), "--");
+  for (auto word = words.begin(); word != end_of_options; ++word) command += " " + shell_quote(*word);
   if (invocation.seed) command += fmt::format(" --seed {}", *invocation.seed);
+  for (auto word = end_of_options; word != words.end(); ++word) command += " " + shell_quote(*word);
   command += " > " + id + ".h5";
 
   Json line = {{"id", id}};

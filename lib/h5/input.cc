@@ -2,6 +2,7 @@
 #include "h5/input.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cerrno>
 #include <limits>
@@ -141,7 +142,9 @@ void Input::Impl::open_image(const std::vector<unsigned char>& image) {
   const Handle list = access_list();
   H5Pset_fapl_core(list.get(), 1 << 20, false);
   H5Pset_file_image(list.get(), const_cast<unsigned char*>(image.data()), image.size());
-  file = Handle(H5Fopen("image", H5F_ACC_RDONLY, list.get()), H5Fclose);
+  // HDF5 takes two images of one name for one file.
+  static std::atomic<std::uint64_t> number{0};
+  file = Handle(H5Fopen(fmt::format("image {}", ++number).c_str(), H5F_ACC_RDONLY, list.get()), H5Fclose);
   if (!file.valid()) fail_read(name, "the file");
 }
 
@@ -191,7 +194,8 @@ void Input::Impl::list_attributes(hid_t object, const std::string& path) {
     const std::string full = c.path + "@" + attribute;
     if (const auto value = read_attribute(handle.get())) {
       c.impl->attributes[full] = *value;
-      c.impl->contents.attributes.push_back({full, attribute_type(*value)});
+      const auto* const integer = std::get_if<std::int64_t>(&*value);
+      c.impl->contents.attributes.push_back({full, attribute_type(*value), integer != nullptr ? *integer : 0});
     }
     return 0;
   };
@@ -433,13 +437,14 @@ StreamReader::~StreamReader() {
 std::optional<Input> StreamReader::next() {
   unsigned char head[kSuperblockBytes];
   const std::size_t n = read_up_to(descriptor_, head, sizeof head, name_);
-  if (n == 0 && batch_ == 0) reject("{}: empty; expected at least one batch of kind '{}'", name_, kind_);
+  if (n == 0 && batch_ == 0) reject("{}: empty; expected at least one batch{}", name_, kind_.empty() ? "" : fmt::format(" of kind '{}'", kind_));
   if (n == 0) return std::nullopt;
   auto impl = std::make_unique<Input::Impl>();
   impl->argument = path_;
   impl->name = fmt::format("{}: batch {}", name_, ++batch_);
   impl->read_batch(descriptor_, {head, n});
   impl->examine(kind_);
+  kind_ = impl->kind;  // a stream is of one kind, asked for or not
   return Input(std::move(impl));
 }
 

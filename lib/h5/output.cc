@@ -81,13 +81,46 @@ std::unique_ptr<TemporaryFile> Destination::temporary() const {
   return std::make_unique<TemporaryFile>(folder, path.filename().string(), name_);
 }
 
-Handle new_file(const std::string& path, bool in_memory, const std::string& name) {
+// A file in memory. HDF5 frees the memory when the file is closed, complete at last; that is the moment to take it.
+struct Image {
+  unsigned char* bytes = nullptr;
+  Image() = default;
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+  ~Image() { std::free(bytes); }
+  void attach_to(hid_t access);
+};
+
+void Image::attach_to(hid_t access) {
+  H5FD_file_image_callbacks_t calls{};
+  calls.image_malloc = [](size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); };
+  calls.image_memcpy = [](void* to, const void* from, size_t size, H5FD_file_image_op_t, void*) { return std::memcpy(to, from, size); };
+  calls.image_realloc = [](void* old, size_t size, H5FD_file_image_op_t, void*) { return std::realloc(old, size); };
+  calls.image_free = [](void* memory, H5FD_file_image_op_t operation, void* image) -> herr_t {
+    if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE) {
+      static_cast<Image*>(image)->bytes = static_cast<unsigned char*>(memory);
+    } else {
+      std::free(memory);
+    }
+    return 0;
+  };
+  calls.udata_copy = [](void* image) { return image; };
+  calls.udata_free = [](void*) -> herr_t { return 0; };
+  calls.udata = this;
+  H5Pset_file_image_callbacks(access, &calls);
+}
+
+// On disk at `path`, or in `image`.
+Handle new_file(const std::string& path, Image* image, const std::string& name) {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);  // checksums on all metadata
 #if H5_VERSION_GE(1, 10, 7) && !(H5_VERSION_GE(1, 12, 0) && !H5_VERSION_GE(1, 12, 1))
   H5Pset_file_locking(access.get(), false, true);
 #endif
-  if (in_memory) H5Pset_fapl_core(access.get(), 1 << 20, false);
+  if (image != nullptr) {
+    H5Pset_fapl_core(access.get(), 1 << 20, false);
+    image->attach_to(access.get());
+  }
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation.get(), false);
   Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose);
@@ -258,6 +291,7 @@ struct Output::Impl {
   std::shared_ptr<Destination> destination;
   std::unique_ptr<TemporaryFile> temporary;  // none for a batch, which is built in memory
   int batch_descriptor = -1;
+  std::unique_ptr<Image> image;              // of a batch; outlives the file
   Handle file;
   std::map<std::string, std::shared_ptr<Writer::Impl>> datasets;
   std::map<std::string, Attribute> attributes;
@@ -305,7 +339,8 @@ void Output::Impl::check() const {
   Contents contents;
   for (const auto& [path, dataset] : datasets) contents.datasets.push_back({path, dataset->type, dataset->shape});
   for (const auto& [path, value] : attributes)
-    contents.attributes.push_back({path, value.index() == 0 ? "string" : value.index() == 1 ? "integer" : "real"});
+    contents.attributes.push_back({path, value.index() == 0 ? "string" : value.index() == 1 ? "integer" : "real",
+                                   value.index() == 1 ? std::get<std::int64_t>(value) : 0});
   const Kind* const known = find_kind(kind);
   if (known == nullptr) throw std::logic_error(fmt::format("no such kind: {}", kind));
   if (const std::string wrong = check_contents(*known, contents); !wrong.empty())
@@ -325,16 +360,12 @@ void Output::Impl::finish() {
   for (const auto& [path, value] : attributes) put_attribute(path, value);
 }
 
-// A batch: HDF5 gives the image of the file while it is open, so it is marked as closed before it leaves.
 void Output::Impl::deliver_image() {
-  if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0) fail_write(name(), "a batch");
-  const ssize_t size = H5Fget_file_image(file.get(), nullptr, 0);
-  if (size < 0) fail_write(name(), "a batch");
-  std::vector<unsigned char> image(static_cast<std::size_t>(size));
-  if (H5Fget_file_image(file.get(), image.data(), image.size()) != size) fail_write(name(), "a batch");
-  seal_superblock(image);
-  file.close();
-  write_all(batch_descriptor, image.data(), image.size(), name());
+  if (file.close() < 0) fail_write(name(), "a batch");
+  Frame frame;
+  const std::string wrong = parse_superblock({image->bytes, kSuperblockBytes}, frame);
+  if (!wrong.empty()) throw std::logic_error("a batch is " + wrong);
+  write_whole(batch_descriptor, image->bytes, frame.bytes, name());
 }
 
 Output::Output(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -352,7 +383,7 @@ Output::Output(const OutputOptions& options, std::string_view kind, const Invoca
   impl_->sources = std::move(sources);
   impl_->destination = std::make_shared<Destination>(options.path);
   impl_->temporary = impl_->destination->temporary();
-  impl_->file = new_file(impl_->temporary->path(), false, impl_->name());
+  impl_->file = new_file(impl_->temporary->path(), nullptr, impl_->name());
   if (!impl_->destination->is_file()) impl_->temporary->unlink();
 }
 
@@ -412,6 +443,7 @@ struct StreamWriter::Impl {
   std::vector<Source> sources;
   std::shared_ptr<Destination> destination;
   std::unique_ptr<TemporaryFile> temporary;  // of a file
+  std::uint64_t batches = 0;
 };
 
 StreamWriter::StreamWriter(const OutputOptions& options, std::string_view kind, const Invocation& invocation,
@@ -436,7 +468,8 @@ Output StreamWriter::batch() {
   output->sources = impl_->sources;
   output->destination = impl_->destination;
   output->batch_descriptor = impl_->temporary ? impl_->temporary->descriptor() : impl_->destination->descriptor();
-  output->file = new_file("batch", true, impl_->destination->name());
+  output->image = std::make_unique<Image>();
+  output->file = new_file(fmt::format("batch {}", ++impl_->batches), output->image.get(), impl_->destination->name());
   return Output(std::move(output));
 }
 

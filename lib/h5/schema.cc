@@ -220,6 +220,10 @@ std::string check_contents(const Kind& kind, const Contents& contents) {
         found = true;
         if (attribute.type != field.type)
           return fmt::format("{}: expected {}, found {}", field.path, field.type, attribute.type);
+        // The size of the vocabulary is the m of the shapes.
+        if (field.path == "/vocab@size" && attribute.integer > 0) letters["m"] = static_cast<std::uint64_t>(attribute.integer);
+        if (field.path == "/vocab@size" && attribute.integer < 1)
+          return fmt::format("/vocab@size: expected at least 1, found {}", attribute.integer);
       }
     } else {
       for (const std::string& path : contents.foreign)

@@ -48,6 +48,7 @@ struct Contents {
   struct Attribute {
     std::string path;  // "/vocab@name"
     std::string type;  // string, integer, real
+    std::int64_t integer = 0;
   };
   std::vector<Dataset> datasets;
   std::vector<Attribute> attributes;

@@ -2,7 +2,6 @@
 #include "h5/superblock.h"
 
 #include <bit>
-#include <cassert>
 #include <cstring>
 
 namespace gdds::h5 {
@@ -11,7 +10,7 @@ namespace {
 constexpr unsigned char kSignature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 // Of versions 2 and 3.
-constexpr std::size_t kOffsetSizeAt = 9, kFlagsAt = 11, kBaseAt = 12, kEndAt = 28, kChecksumAt = 44;
+constexpr std::size_t kOffsetSizeAt = 9, kBaseAt = 12, kEndAt = 28, kChecksumAt = 44;
 
 std::uint64_t little_endian(const unsigned char* p, int bytes) {
   std::uint64_t value = 0;
@@ -66,13 +65,6 @@ std::string parse_superblock(std::span<const unsigned char> head, Frame& frame) 
   frame.checksummed = modern;
   if (frame.bytes < kSuperblockBytes || frame.bytes > (std::uint64_t{1} << 62)) return "damaged: its length makes no sense";
   return "";
-}
-
-void seal_superblock(std::span<unsigned char> image) {
-  assert(image.size() >= kSuperblockBytes && image[8] == 3);
-  image[kFlagsAt] = 0;
-  const std::uint32_t sum = lookup3(image.first(kChecksumAt));
-  for (int i = 0; i < 4; ++i) image[kChecksumAt + static_cast<std::size_t>(i)] = static_cast<unsigned char>(sum >> (8 * i));
 }
 
 }  // namespace gdds::h5

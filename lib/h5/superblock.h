@@ -19,9 +19,6 @@ struct Frame {
 // Reads the superblock of versions 0 to 3. Returns an empty string, or what is wrong with it.
 std::string parse_superblock(std::span<const unsigned char> head, Frame& frame);
 
-// Marks a version-3 file image as closed and renews its checksum (HDF5 hands out images of open files).
-void seal_superblock(std::span<unsigned char> image);
-
 // Bob Jenkins' lookup3, HDF5's checksum of metadata.
 std::uint32_t lookup3(std::span<const unsigned char> bytes);
 

@@ -1,0 +1,3 @@
+tool - -o out.h5 < /dev/null || status=$?
+test ! -e out.h5
+exit "$status"
