@@ -209,6 +209,9 @@ void Command::parse() {
   log::set_level(quiet_ ? log::Level::quiet : verbose_ ? log::Level::verbose : log::Level::normal);
   set_threads(threads_);
   record(given);
+  std::string typed = about_.tool + (verb_.empty() ? "" : " " + verb_);
+  for (const std::string& word : words_) typed += " " + shell_quote(word);
+  log::detail("command: {}", typed);
 }
 
 std::string Command::help() const {

@@ -199,7 +199,7 @@ void Input::Impl::list_attributes(hid_t object, const std::string& path) {
     }
     return 0;
   };
-  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, visit, &context) < 0)
+  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, &context) < 0)
     fail_read(name, fmt::format("an attribute of {}", path));
 }
 
@@ -233,8 +233,10 @@ void Input::Impl::list_objects() {
     if (info->type == H5O_TYPE_GROUP || info->type == H5O_TYPE_DATASET) list.emplace_back(path, info->type == H5O_TYPE_DATASET);
     return 0;
   };
-  if (H5Ovisit2(file.get(), H5_INDEX_NAME, H5_ITER_INC, visit, &objects, H5O_INFO_BASIC) < 0)
+  // In native order: for any other HDF5 1.10 builds a table first, and frees it unfilled when the file is damaged.
+  if (H5Ovisit2(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, visit, &objects, H5O_INFO_BASIC) < 0)
     fail_read(name, "the list of its contents");
+  std::sort(objects.begin(), objects.end());
   for (const auto& [path, is_dataset] : objects) list_object(path.c_str(), is_dataset);
 }
 

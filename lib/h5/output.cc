@@ -110,6 +110,14 @@ void Image::attach_to(hid_t access) {
   H5Pset_file_image_callbacks(access, &calls);
 }
 
+// Same bytes from the same contents, and links and attributes listed in the object's own header, however many: HDF5 1.10
+// can crash on damage in the heaps it uses for long lists otherwise.
+void set_object_form(hid_t creation, bool has_links) {
+  H5Pset_obj_track_times(creation, false);
+  H5Pset_attr_phase_change(creation, 65535, 65535);
+  if (has_links) H5Pset_link_phase_change(creation, 65535, 65535);
+}
+
 // On disk at `path`, or in `image`.
 Handle new_file(const std::string& path, Image* image, const std::string& name) {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -122,7 +130,7 @@ Handle new_file(const std::string& path, Image* image, const std::string& name) 
     image->attach_to(access.get());
   }
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-  H5Pset_obj_track_times(creation.get(), false);
+  set_object_form(creation.get(), true);
   Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose);
   if (!file.valid()) fail_write(name, "the file");
   return file;
@@ -195,7 +203,7 @@ void Writer::Impl::create(bool extendible) {
     if (most[i] == 0 || (extendible && i == 0)) most[i] = H5S_UNLIMITED;
   const Handle space(H5Screate_simple(static_cast<int>(now.size()), now.data(), most.data()), H5Sclose);
   const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_obj_track_times(creation.get(), false);
+  set_object_form(creation.get(), false);
   H5Pset_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
   if (compress > 0) {
     H5Pset_shuffle(creation.get());
@@ -310,7 +318,7 @@ void Output::Impl::make_groups(const std::string& path) {
     const std::string part = path.substr(0, slash);
     if (part.size() > 1 && !datasets.count(part) && groups.insert(part).second) {
       const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
-      H5Pset_obj_track_times(creation.get(), false);
+      set_object_form(creation.get(), true);
       const Handle made(H5Gcreate2(file.get(), part.c_str(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), H5Gclose);
       if (!made.valid()) fail_write(name(), part);
     }

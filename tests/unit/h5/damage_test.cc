@@ -8,6 +8,7 @@
 #include "h5/output.h"
 #include "h5/schema.h"
 #include "support/folder.h"
+#include "support/hdf5_leaks.h"
 #include "support/sample.h"
 
 namespace gdds::h5 {
