@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kTerminalPeriod = std::chrono::milliseconds(200);
 constexpr auto kLogPeriod = std::chrono::seconds(30);
-constexpr int kBarCells = 20;
+constexpr int kBarCells = 20, kFewestCells = 5;
 
 int terminal_width() {
   winsize size{};
@@ -49,22 +49,20 @@ std::string short_time(double seconds) {
 std::string progress_line(const std::string& what, std::uint64_t count, std::uint64_t total, const std::string& unit,
                           double seconds, const std::string& note, int width) {
   const double rate = seconds > 0 ? static_cast<double>(count) / seconds : 0;
-  std::string line = what + ": ";
-  if (total > 0) {
-    const double fraction = std::min(1.0, static_cast<double>(count) / static_cast<double>(total));
-    line += fmt::format("{:3.0f}% ", std::floor(100 * fraction));
-    if (width > 0) {
-      const int full = static_cast<int>(fraction * kBarCells);
-      line += fmt::format("[{}{}] ", std::string(static_cast<std::size_t>(full), '#'),
-                          std::string(static_cast<std::size_t>(kBarCells - full), '.'));
-    }
-    line += fmt::format("{} of {} {}", short_number(double(count)), short_number(double(total)), unit);
-  } else {
-    line += fmt::format("{} {}", short_number(double(count)), unit);
+  const double fraction = total > 0 ? std::min(1.0, static_cast<double>(count) / static_cast<double>(total)) : 0;
+  const std::string head = what + ": " + (total > 0 ? fmt::format("{:3.0f}% ", std::floor(100 * fraction)) : "");
+  std::string tail = short_number(double(count)) + (total > 0 ? " of " + short_number(double(total)) : "") + " " + unit;
+  if (rate > 0) tail += fmt::format(", {}/s", short_number(rate));
+  if (rate > 0 && total > count) tail += fmt::format(", {} left", short_time(double(total - count) / rate));
+  if (!note.empty()) tail += ", " + note;
+  // The bar takes what room the words leave.
+  const int room = std::min(kBarCells, width - static_cast<int>(head.size() + tail.size()) - 4);
+  std::string bar;
+  if (total > 0 && room >= kFewestCells) {
+    const auto full = static_cast<std::size_t>(fraction * room);
+    bar = "[" + std::string(full, '#') + std::string(static_cast<std::size_t>(room) - full, '.') + "] ";
   }
-  if (rate > 0) line += fmt::format(", {}/s", short_number(rate));
-  if (rate > 0 && total > count) line += fmt::format(", {} left", short_time(double(total - count) / rate));
-  if (!note.empty()) line += ", " + note;
+  std::string line = head + bar + tail;
   if (width > 0 && line.size() >= static_cast<std::size_t>(width)) line.resize(static_cast<std::size_t>(width) - 1);
   return line;
 }

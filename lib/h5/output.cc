@@ -291,12 +291,27 @@ void Writer::append_stored(const void* values, std::uint64_t count) {
   impl_->append(static_cast<const char*>(values), rows);
 }
 
-struct Output::Impl {
+namespace {
+
+// What an output is to be and where it goes; the batches of a stream share one.
+struct Plan {
   std::string kind;
   OutputOptions options;
   Invocation invocation;
   std::vector<Source> sources;
   std::shared_ptr<Destination> destination;
+
+  Plan(const OutputOptions& options_, std::string_view kind_, const Invocation& invocation_, std::vector<Source> sources_)
+      : kind(kind_), options(options_), invocation(invocation_), sources(std::move(sources_)),
+        destination(std::make_shared<Destination>(options.path)) {
+    start_library();
+  }
+};
+
+}  // namespace
+
+struct Output::Impl : Plan {
+  explicit Impl(Plan plan) : Plan(std::move(plan)) {}
   std::unique_ptr<TemporaryFile> temporary;  // none for a batch, which is built in memory
   int batch_descriptor = -1;
   std::unique_ptr<Image> image;              // of a batch; outlives the file
@@ -383,13 +398,7 @@ Output& Output::operator=(Output&&) noexcept = default;
 
 Output::Output(const OutputOptions& options, std::string_view kind, const Invocation& invocation,
                std::vector<Source> sources)
-    : impl_(std::make_unique<Impl>()) {
-  start_library();
-  impl_->kind = kind;
-  impl_->options = options;
-  impl_->invocation = invocation;
-  impl_->sources = std::move(sources);
-  impl_->destination = std::make_shared<Destination>(options.path);
+    : impl_(std::make_unique<Impl>(Plan(options, kind, invocation, std::move(sources)))) {
   impl_->temporary = impl_->destination->temporary();
   impl_->file = new_file(impl_->temporary->path(), nullptr, impl_->name());
   if (!impl_->destination->is_file()) impl_->temporary->unlink();
@@ -444,37 +453,22 @@ void Output::commit() {
                impl_->name());
 }
 
-struct StreamWriter::Impl {
-  std::string kind;
-  OutputOptions options;
-  Invocation invocation;
-  std::vector<Source> sources;
-  std::shared_ptr<Destination> destination;
+struct StreamWriter::Impl : Plan {
+  explicit Impl(Plan plan) : Plan(std::move(plan)) {}
   std::unique_ptr<TemporaryFile> temporary;  // of a file
   std::uint64_t batches = 0;
 };
 
 StreamWriter::StreamWriter(const OutputOptions& options, std::string_view kind, const Invocation& invocation,
                            std::vector<Source> sources)
-    : impl_(std::make_unique<Impl>()) {
-  start_library();
-  impl_->kind = kind;
-  impl_->options = options;
-  impl_->invocation = invocation;
-  impl_->sources = std::move(sources);
-  impl_->destination = std::make_shared<Destination>(options.path);
+    : impl_(std::make_unique<Impl>(Plan(options, kind, invocation, std::move(sources)))) {
   if (impl_->destination->is_file()) impl_->temporary = impl_->destination->temporary();
 }
 
 StreamWriter::~StreamWriter() = default;
 
 Output StreamWriter::batch() {
-  auto output = std::make_unique<Output::Impl>();
-  output->kind = impl_->kind;
-  output->options = impl_->options;
-  output->invocation = impl_->invocation;
-  output->sources = impl_->sources;
-  output->destination = impl_->destination;
+  auto output = std::make_unique<Output::Impl>(*impl_);
   output->batch_descriptor = impl_->temporary ? impl_->temporary->descriptor() : impl_->destination->descriptor();
   output->image = std::make_unique<Image>();
   output->file = new_file(fmt::format("batch {}", ++impl_->batches), output->image.get(), impl_->destination->name());

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/progress.h"
 #include "cli/command.h"
 #include "h5/input.h"
 #include "h5/output.h"
@@ -42,7 +43,11 @@ void copy(gdds::cli::Command& cmd) {
   const gdds::h5::Input source(input, kind);
   gdds::h5::Output sink(options, source.kind(), cmd.invocation(), {source.source()});
   copy_contents(source, sink);
-  std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+  gdds::Progress progress("waiting", static_cast<std::uint64_t>(pause * 20), "ticks");
+  for (double waited = 0; waited < pause; waited += 0.05) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    progress.advance();
+  }
   sink.commit();
 }
 

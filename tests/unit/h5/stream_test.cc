@@ -29,6 +29,22 @@ void make_stream(const std::string& path, std::string_view kind, int batches, st
   stream.finish();
 }
 
+// A named pipe and a thread that writes these bytes into it, in pieces.
+struct Feeder {
+  std::string path;
+  std::thread writer;
+  Feeder(std::string name, const std::string& bytes, std::size_t piece) : path(std::move(name)) {
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    writer = std::thread([this, &bytes, piece] {
+      const int out = open(path.c_str(), O_WRONLY);
+      for (std::size_t at = 0; at < bytes.size(); at += piece)
+        EXPECT_GT(write(out, bytes.data() + at, std::min(piece, bytes.size() - at)), 0);
+      close(out);
+    });
+  }
+  ~Feeder() { writer.join(); }
+};
+
 // Reads to the end and counts.
 int read_all(const std::string& path, std::string_view kind) {
   StreamReader reader(path, kind);
@@ -88,16 +104,8 @@ TEST(Stream, ThroughAPipeInSmallPieces) {
   const Folder folder;
   make_stream(folder.file("s.h5"), "snapshots", 3);
   const std::string bytes = file_bytes(folder.file("s.h5"));
-  const std::string fifo = folder.file("fifo");
-  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  std::thread writer([&] {
-    const int out = open(fifo.c_str(), O_WRONLY);
-    for (std::size_t at = 0; at < bytes.size(); at += 1000)
-      EXPECT_GT(write(out, bytes.data() + at, std::min<std::size_t>(1000, bytes.size() - at)), 0);
-    close(out);
-  });
-  EXPECT_EQ(read_all(fifo, "snapshots"), 3);
-  writer.join();
+  const Feeder feeder(folder.file("fifo"), bytes, 1000);
+  EXPECT_EQ(read_all(feeder.path, "snapshots"), 3);
 }
 
 TEST(Stream, ABatchBeyondMemoryIsSpooled) {
@@ -134,16 +142,9 @@ TEST(Stream, AnOrdinaryInputTakesOneFileOnly) {
   const Folder folder;
   make_stream(folder.file("two.h5"), "snapshots", 2);
   const std::string bytes = file_bytes(folder.file("two.h5"));
-  const std::string fifo = folder.file("fifo");
-  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  std::thread writer([&] {
-    const int out = open(fifo.c_str(), O_WRONLY);
-    EXPECT_GT(write(out, bytes.data(), bytes.size()), 0);
-    close(out);
-  });
-  EXPECT_EQ(error_of([&] { Input(fifo, "snapshots"); }),
-            "3 " + fifo + ": more data follow the end of the file; expected one file, not a stream of batches");
-  writer.join();
+  const Feeder feeder(folder.file("fifo"), bytes, bytes.size());
+  EXPECT_EQ(error_of([&] { Input(feeder.path, "snapshots"); }),
+            "3 " + feeder.path + ": more data follow the end of the file; expected one file, not a stream of batches");
 }
 
 TEST(Stream, ToAFileIsAllOrNothing) {
