@@ -33,7 +33,7 @@ const char* const kStandardOutput = "standard output";
 // Where finished bytes go: a file by its name (replaced at the end), or a descriptor that takes them as they come.
 class Destination {
  public:
-  explicit Destination(const std::string& path);
+  explicit Destination(const std::string& path, bool binary = true);
   ~Destination() {
     if (owned_) ::close(descriptor_);
   }
@@ -53,9 +53,9 @@ class Destination {
   bool owned_ = false;
 };
 
-Destination::Destination(const std::string& path) : name_(path == "-" ? kStandardOutput : path), path_(path) {
+Destination::Destination(const std::string& path, bool binary) : name_(path == "-" ? kStandardOutput : path), path_(path) {
   if (path == "-") {
-    if (isatty(STDOUT_FILENO) == 1) bad_usage("standard output is a terminal; name a file with --output, or redirect it");
+    if (binary && isatty(STDOUT_FILENO) == 1) bad_usage("standard output is a terminal; name a file with --output, or redirect it");
     const int flags = fcntl(STDOUT_FILENO, F_GETFL);
     if (flags == -1 || (flags & O_ACCMODE) == O_RDONLY) fail_errno(name_, "cannot write", EBADF);
     descriptor_ = STDOUT_FILENO;
@@ -499,6 +499,29 @@ void copy_contents(const Input& input, Output& output) {
   }
   for (const auto& attribute : input.contents().attributes)
     if (attribute.path.rfind("/@gdds_", 0) != 0) output.attribute(attribute.path, *input.attribute(attribute.path));
+}
+
+struct TextOutput::Impl {
+  Destination destination;
+  std::unique_ptr<TemporaryFile> temporary;
+  std::uint64_t bytes = 0;
+};
+
+TextOutput::TextOutput(const std::string& path) : impl_(new Impl{Destination(path, false), nullptr}) {
+  impl_->temporary = impl_->destination.temporary();
+  if (!impl_->destination.is_file()) impl_->temporary->unlink();
+}
+
+TextOutput::~TextOutput() = default;
+
+void TextOutput::write(std::string_view text) {
+  write_all(impl_->temporary->descriptor(), text.data(), text.size(), impl_->destination.name());
+  impl_->bytes += text.size();
+}
+
+void TextOutput::commit() {
+  if (impl_->destination.is_file()) return impl_->temporary->rename_to(impl_->destination.path());
+  copy_file_to(impl_->temporary->descriptor(), impl_->bytes, impl_->destination.descriptor(), impl_->destination.name());
 }
 
 std::string library_version() {

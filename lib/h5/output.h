@@ -110,6 +110,19 @@ class StreamWriter {
 // Copies everything but /history and the digest.
 void copy_contents(const Input& input, Output& output);
 
+// A text instead of an HDF5 file, of any length, to a file or standard output; all or nothing as well.
+class TextOutput {
+ public:
+  explicit TextOutput(const std::string& path);
+  ~TextOutput();
+  void write(std::string_view text);
+  void commit();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 // "HDF5 1.10.8", for --version.
 std::string library_version();
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 
 #include <utf8proc.h>
 
@@ -82,6 +81,12 @@ void append_utf8(std::string& text, char32_t code) {
   } else {
     byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f)), byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f));
   }
+}
+
+std::size_t last_character(std::string_view text) {
+  std::size_t at = text.size();
+  while (at > 0 && (static_cast<unsigned char>(text[at - 1]) & 0xc0) == 0x80) --at;
+  return at > 0 ? at - 1 : 0;
 }
 
 std::size_t find_invalid(std::string_view text) {

@@ -28,6 +28,9 @@ struct Decoded {
 Decoded decode(const char* at, const char* end);
 void append_utf8(std::string& text, char32_t code);
 
+// Where the last character begins, which the end of the text may have cut off.
+std::size_t last_character(std::string_view text);
+
 // The first byte that is not part of well-formed UTF-8, or npos.
 std::size_t find_invalid(std::string_view text);
 

@@ -1,6 +1,7 @@
 // See sample.h.
 #include "support/sample.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/hash.h"
 #include "h5/schema.h"
+#include "text/vocabulary.h"
 
 namespace gdds::test {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 constexpr std::uint64_t kTokens = 11;
 
 std::uint64_t letter_value(const std::string& letter, std::uint64_t n) {
-  static const std::map<std::string, std::uint64_t> sizes = {{"L", 7}, {"m", kTokens}, {"d", 4}, {"k", 3}, {"b", 22},
+  static const std::map<std::string, std::uint64_t> sizes = {{"L", 7}, {"m", kTokens}, {"d", 4}, {"k", 3}, {"b", 11},
                                                              {"r", 4}, {"p", 1},       {"z", 22}, {"e", 9}, {"s", 2}, {"f", 3}};
   if (letter == "n") return n;
   return sizes.at(letter);
@@ -40,9 +42,7 @@ h5::Shape sample_shape(std::string_view text, std::uint64_t n) {
 
 // Values that keep the invariants: ids below m, offsets that do not decrease, flags 0 or 1, weights that sum to 1.
 std::int64_t integer_at(const h5::Field& field, std::uint64_t i, std::uint64_t variant) {
-  if (field.path == "/vocab/offsets") return static_cast<std::int64_t>(2 * i);
   if (field.path.ends_with("/offsets")) return static_cast<std::int64_t>(std::min<std::uint64_t>(i / 2, 9));
-  if (field.path == "/vocab/bytes") return static_cast<std::int64_t>('a' + i / 2);
   if (field.path == "/lengths") return 7;
   if (field.invariant == "0 or 1") return static_cast<std::int64_t>((i + variant) % 2);
   if (field.path.ends_with("/ids") || field.path == "/ids") return static_cast<std::int64_t>((i / 3 + i % 3 + 1) % kTokens);
@@ -88,17 +88,32 @@ void write_dataset(h5::Output& output, const h5::Field& field, std::uint64_t n, 
   output.dataset(path, shape, h5::Type::float16).append_stored(bits.data(), bits.size());
 }
 
+// The letters a to i, end of text and a mask.
+text::Vocabulary sample_vocabulary() {
+  text::Vocabulary v;
+  v.name = "sample";
+  v.model = "characters";
+  for (char c = 'a'; c < 'j'; ++c) v.add({&c, 1}, false);
+  v.eos = v.add("<|endoftext|>", true);
+  v.mask = v.add("<|mask|>", true);
+  return v;
+}
+
 }  // namespace
 
 void write_sample(h5::Output& output, std::string_view kind, std::uint64_t n, std::uint64_t variant) {
-  for (const h5::Field& field : h5::find_kind(kind)->fields) {
-    if (field.path.starts_with("/@gdds_") || field.path == "/history") continue;
+  const text::Vocabulary vocabulary = sample_vocabulary();
+  const auto& fields = h5::find_kind(kind)->fields;
+  const bool whole = std::any_of(fields.begin(), fields.end(), [](const h5::Field& f) { return f.path == "/vocab/bytes"; });
+  whole ? write(vocabulary, output) : write_name(vocabulary, output);
+  for (const h5::Field& field : fields) {
+    if (field.path.starts_with("/@gdds_") || field.path.starts_with("/vocab") || field.path == "/history") continue;
     if (field.path.find('@') == std::string_view::npos) {
       write_dataset(output, field, n, variant);
     } else if (field.type == "string") {
       output.attribute(std::string(field.path), string_at(field));
     } else {
-      output.attribute(std::string(field.path), std::int64_t{field.path == "/vocab@size" ? 11 : 1});
+      output.attribute(std::string(field.path), std::int64_t{1});
     }
   }
 }

@@ -1,5 +1,6 @@
 # The same bytes from a file, from a redirected file, from a pipe; to a file, to a redirected file, to a pipe; run again;
 # with one thread or three.
+tool() { $command $options $same "$@"; }
 sample "$kind" in.h5
 tool in.h5 > a.h5
 tool in.h5 -o b.h5

@@ -1,3 +1,4 @@
+# only hdf5 output
 # Every output tells its own history, unless asked not to.
 sample "$kind" in.h5
 tool in.h5 > out.h5

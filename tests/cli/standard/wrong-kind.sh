@@ -1,3 +1,4 @@
+# only hdf5 input
 # A good file of another kind is refused by name, or taken by a tool that takes any kind.
 sample "$other_kind" in.h5
 if [[ $command == gdds-copy ]]; then tool() { gdds-copy --kind "$kind" "$@"; }; fi

@@ -88,7 +88,7 @@ TEST_P(EveryKind, MissesEachRequiredField) {
 }
 
 TEST(File, ReadsWhatItWrote) {
-  rc::check("shapes, types and ways of appending", [] {
+  EXPECT_TRUE(rc::check("shapes, types and ways of appending", [] {
     const Folder folder;
     const auto n = *rc::gen::inRange<std::uint64_t>(0, 300);
     const auto width = *rc::gen::inRange<std::uint64_t>(1, 40);
@@ -115,7 +115,7 @@ TEST(File, ReadsWhatItWrote) {
       input.read_rows<std::int32_t>("/tokens", n - 2, 2, rows);
       RC_ASSERT(std::equal(rows.begin(), rows.end(), wide.end() - static_cast<std::ptrdiff_t>(2 * width)));
     }
-  });
+  }));
 }
 
 TEST(File, AppendedInAnyPiecesIsTheSameFile) {
