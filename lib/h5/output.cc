@@ -380,7 +380,11 @@ void Output::Impl::finish() {
   attributes["/@gdds_schema"] = std::int64_t{kSchemaVersion};
   attributes["/@gdds_digest"] = contents_digest(digests, attributes);
   check();
-  for (const auto& [path, value] : attributes) put_attribute(path, value);
+  for (const auto& [path, value] : attributes) {
+    const std::string object = object_and_attribute(path).first;
+    if (!datasets.count(object)) make_groups(object);
+    put_attribute(path, value);
+  }
 }
 
 void Output::Impl::deliver_image() {
@@ -433,9 +437,7 @@ void Output::text(const std::string& path, std::string_view text) {
 void Output::group(const std::string& path) { impl_->make_groups(path); }
 
 void Output::attribute(const std::string& path, const Attribute& value) {
-  const std::string object = object_and_attribute(path).first;
-  if (!impl_->datasets.count(object)) impl_->make_groups(object);
-  impl_->attributes[path] = value;
+  impl_->attributes[path] = value;  // written at the end, when its dataset, if it is one's, is there
 }
 
 void Output::commit() {

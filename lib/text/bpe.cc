@@ -23,7 +23,8 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
 }
 
-// (left, right) to the merge's rank and the token it makes. Open addressing, at most half full.
+// (left, right) to the merge's rank and the token it makes. Open addressing, at most half full, behind a bit map that fits
+// the nearest caches: most pairs that are asked for do not merge, and one bit says so.
 class PairTable {
  public:
   struct Entry {
@@ -32,10 +33,13 @@ class PairTable {
     std::int32_t made = -1;
   };
 
-  explicit PairTable(std::size_t count) : entries_(std::bit_ceil(2 * count + 2)), mask_(entries_.size() - 1) {}
+  explicit PairTable(std::size_t count)
+      : entries_(std::bit_ceil(2 * count + 2)), mask_(entries_.size() - 1), bits_(std::bit_ceil(16 * count + 64) / 64), bit_mask_(64 * bits_.size() - 1) {}
 
   void insert(const Entry& entry) {
-    std::size_t i = place(entry.left, entry.right);
+    const std::uint64_t hash = hash_of(entry.left, entry.right);
+    bits_[bit_of(hash) / 64] |= std::uint64_t{1} << bit_of(hash) % 64;
+    std::size_t i = hash & mask_;
     while (entries_[i].left >= 0) {
       if (entries_[i].left == entry.left && entries_[i].right == entry.right) return;  // the better rank came first
       i = (i + 1) & mask_;
@@ -43,17 +47,24 @@ class PairTable {
     entries_[i] = entry;
   }
   const Entry& find(std::int32_t left, std::int32_t right) const {
-    std::size_t i = place(left, right);
+    const std::uint64_t hash = hash_of(left, right);
+    if ((bits_[bit_of(hash) / 64] >> bit_of(hash) % 64 & 1) == 0) return none_;
+    std::size_t i = hash & mask_;
     while (entries_[i].left >= 0 && !(entries_[i].left == left && entries_[i].right == right)) i = (i + 1) & mask_;
     return entries_[i];
   }
 
  private:
-  std::size_t place(std::int32_t left, std::int32_t right) const {
-    return mixed(static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(right)) & mask_;
+  static std::uint64_t hash_of(std::int32_t left, std::int32_t right) {
+    return mixed(static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(right));
   }
+  std::size_t bit_of(std::uint64_t hash) const { return hash >> 32 & bit_mask_; }
+
   std::vector<Entry> entries_;
   std::size_t mask_;
+  std::vector<std::uint64_t> bits_;
+  std::size_t bit_mask_;
+  Entry none_;
 };
 
 // Bytes of a token to its id.
@@ -86,6 +97,7 @@ struct Tables {
   TokenTable tokens;
   PairTable pairs;
   std::int32_t of_byte[256];
+  std::vector<std::uint64_t> of_bytes;  // packed() of two bytes, which is where merging begins
   bool complete = true;               // every byte has a token
   std::vector<std::uint8_t> reached;  // merging the token's bytes gives the token
 
@@ -101,6 +113,8 @@ struct Tables {
       joined.assign(v.token(left)).append(v.token(right));
       pairs.insert({left, right, static_cast<std::uint32_t>(rank), tokens.find(joined)});
     }
+    of_bytes.resize(65536);
+    for (std::size_t b = 0; b < of_bytes.size(); ++b) of_bytes[b] = packed(pairs.find(of_byte[b >> 8], of_byte[b & 255]));
     std::vector<std::int32_t> ids;
     for (std::int32_t id = 0; id < v.size(); ++id) {
       if (v.is_special(id) || find_missing(v.token(id)) != std::string_view::npos) continue;
@@ -116,34 +130,37 @@ struct Tables {
       if (of_byte[static_cast<unsigned char>(bytes[i])] < 0) return i;
     return std::string_view::npos;
   }
+  static constexpr std::uint64_t kNoPair = std::uint64_t{kNoRank} << 32;
+  static std::uint64_t packed(const PairTable::Entry& e) { return std::uint64_t{e.rank} << 32 | static_cast<std::uint32_t>(e.made); }
+
   void merge(std::string_view piece, std::vector<std::int32_t>& ids) const;
   void merge_short(std::string_view piece, std::vector<std::int32_t>& ids) const;
   void merge_long(std::string_view piece, std::vector<std::int32_t>& ids) const;
 };
 
-// Joins the leftmost of the best-ranked pairs until there is none; looks at all pairs each time.
+// Joins the leftmost of the best-ranked pairs until there is none; looks at all pairs each time. A pair is one number,
+// rank above token made, so that the smallest number is the best pair.
 void Tables::merge_short(std::string_view piece, std::vector<std::int32_t>& ids) const {
   std::int32_t id[kLongPiece];
-  std::uint32_t rank[kLongPiece];  // of (i, i+1)
-  std::int32_t made[kLongPiece];
+  std::uint64_t pair[kLongPiece];  // of (i, i+1)
   std::size_t n = piece.size();
-  const auto look = [&](std::size_t i) {
-    const PairTable::Entry& entry = pairs.find(id[i], id[i + 1]);
-    rank[i] = entry.rank;
-    made[i] = entry.made;
-  };
-  for (std::size_t i = 0; i < n; ++i) id[i] = of_byte[static_cast<unsigned char>(piece[i])];
-  for (std::size_t i = 0; i + 1 < n; ++i) look(i);
+  const auto look = [&](std::size_t i) { pair[i] = packed(pairs.find(id[i], id[i + 1])); };
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(piece[i]); };
+  for (std::size_t i = 0; i < n; ++i) id[i] = of_byte[byte(i)];
+  for (std::size_t i = 0; i + 1 < n; ++i) pair[i] = of_bytes[byte(i) << 8 | byte(i + 1)];
   while (n > 1) {
     std::size_t best = 0;
-    for (std::size_t i = 1; i + 1 < n; ++i)
-      if (rank[i] < rank[best]) best = i;
-    if (rank[best] == kNoRank) break;
-    id[best] = made[best];
-    std::memmove(id + best + 1, id + best + 2, (n - best - 2) * sizeof *id);
-    std::memmove(rank + best, rank + best + 1, (n - best - 2) * sizeof *rank);
-    std::memmove(made + best, made + best + 1, (n - best - 2) * sizeof *made);
+    std::uint64_t least = pair[0];
+    for (std::size_t i = 1; i + 1 < n; ++i) {
+      const bool better = pair[i] < least;
+      least = better ? pair[i] : least;
+      best = better ? i : best;
+    }
+    if (least >= kNoPair) break;
+    id[best] = static_cast<std::int32_t>(least & 0xffffffff);
     --n;
+    for (std::size_t i = best + 1; i < n; ++i) id[i] = id[i + 1];
+    for (std::size_t i = best; i + 1 < n; ++i) pair[i] = pair[i + 1];
     if (best + 1 < n) look(best);
     if (best > 0) look(best - 1);
   }
@@ -250,6 +267,46 @@ class PieceCache {
   std::vector<Entry> entries_;
 };
 
+// Pieces of up to 63 bytes and of many ids, as words of other scripts are: two cache lines an entry, one place a piece.
+template <typename Id>
+class LongPieceCache {
+ public:
+  static constexpr std::size_t kMostBytes = 63;
+  static constexpr std::size_t kMostIds = 64 / sizeof(Id) - 1;
+
+  struct alignas(64) Entry {
+    std::uint8_t size = 0;  // 0: empty
+    char bytes[kMostBytes];
+    Id count;
+    Id ids[kMostIds];
+    bool holds(std::string_view piece) const { return size == piece.size() && std::memcmp(bytes, piece.data(), size) == 0; }
+  };
+
+  LongPieceCache() : entries_(kEntries) {}
+  Entry* place(std::string_view piece) {
+    std::uint64_t hash = piece.size(), word = 0;
+    std::size_t i = 0;
+    for (; i + 8 <= piece.size(); i += 8) {
+      std::memcpy(&word, piece.data() + i, 8);
+      hash = mixed(hash, word);
+    }
+    word = 0;
+    std::memcpy(&word, piece.data() + i, piece.size() - i);
+    return &entries_[mixed(hash, word) & (kEntries - 1)];
+  }
+  static void store(Entry& entry, std::string_view piece, const std::vector<std::int32_t>& ids) {
+    if (piece.size() > kMostBytes || ids.size() > kMostIds) return;
+    entry.size = static_cast<std::uint8_t>(piece.size());
+    std::memcpy(entry.bytes, piece.data(), piece.size());
+    entry.count = static_cast<Id>(ids.size());
+    std::copy(ids.begin(), ids.end(), entry.ids);
+  }
+
+ private:
+  static constexpr std::size_t kEntries = std::size_t{1} << 15;
+  std::vector<Entry> entries_;
+};
+
 template <typename Id>
 class BpeEncoder final : public Encoder {
  public:
@@ -262,11 +319,13 @@ class BpeEncoder final : public Encoder {
 
  private:
   using Cache = PieceCache<Id>;
+  using LongCache = LongPieceCache<Id>;
   static constexpr std::size_t kGroup = 64;
   struct Lookup {
     std::string_view piece;
     typename Cache::Key key;
     typename Cache::Entry* bucket;  // none for a piece too long for the cache
+    typename LongCache::Entry* entry;  // of such a piece, none for one longer still
   };
 
   void look_up(const Lookup* group, std::size_t count, std::vector<std::int32_t>& ids);
@@ -284,6 +343,7 @@ class BpeEncoder final : public Encoder {
 
   std::shared_ptr<const Tables> tables_;
   Cache cache_;
+  LongCache long_cache_;
   bool digits_apart_, whole_;
   std::size_t used_ = 0;             // ids of the vector that are filled
   std::vector<std::int32_t> fresh_;  // of a piece that was not in the cache
@@ -305,8 +365,11 @@ void BpeEncoder<Id>::encode(std::string_view text, std::vector<std::int32_t>& id
       lookup.key = Cache::key_of(lookup.piece.data(), lookup.piece.size(), begin + 16 <= text.size());
       lookup.bucket = cache_.bucket(lookup.key);
       __builtin_prefetch(lookup.bucket);
+      lookup.entry = nullptr;
     } else {
       lookup.bucket = nullptr;
+      lookup.entry = lookup.piece.size() <= LongCache::kMostBytes ? long_cache_.place(lookup.piece) : nullptr;
+      __builtin_prefetch(lookup.entry);
     }
     if (count < kGroup) return;
     look_up(group.data(), count, ids);
@@ -334,12 +397,22 @@ void BpeEncoder<Id>::look_up(const Lookup* group, std::size_t count, std::vector
       used_ += hit->count;
       continue;
     }
+    // A short piece of many ids is kept with the long ones.
+    typename LongCache::Entry* entry = lookup.entry;
+    if (lookup.bucket != nullptr && lookup.piece.size() > Cache::kMostIds) entry = long_cache_.place(lookup.piece);
+    if (entry != nullptr && entry->holds(lookup.piece)) {
+      if (ids.size() < used_ + entry->count + most) ids.resize(2 * ids.size());
+      std::copy(entry->ids, entry->ids + entry->count, ids.data() + used_);
+      used_ += entry->count;
+      continue;
+    }
     fresh_.clear();
     encode_piece(lookup.piece, fresh_);
     if (ids.size() < used_ + fresh_.size() + most) ids.resize(2 * ids.size() + fresh_.size());
-    std::copy(fresh_.begin(), fresh_.end(), ids.begin() + static_cast<std::ptrdiff_t>(used_));
+    std::copy(fresh_.begin(), fresh_.end(), ids.data() + used_);
     used_ += fresh_.size();
     if (lookup.bucket != nullptr && fresh_.size() <= Cache::kMostIds) Cache::store(lookup.bucket, lookup.key, fresh_.data(), fresh_.size());
+    else if (entry != nullptr) LongCache::store(*entry, lookup.piece, fresh_);
   }
 }
 

@@ -82,12 +82,12 @@ std::size_t last_piece_cut(std::string_view text) {
   return cut;
 }
 
+// The classes of 64 bytes as if all were ASCII; returns which are not.
 #if defined(__SSE2__)
-bool Splitter::classify_ascii(const char* at, Masks& m) {
+std::uint64_t Splitter::classify_ascii(const char* at, Masks& m) {
   const auto below = [](__m128i value, char limit) {  // value < limit, unsigned
     return _mm_cmpeq_epi8(_mm_min_epu8(value, _mm_set1_epi8(static_cast<char>(limit - 1))), value);
   };
-  m = {};
   std::uint64_t high = 0;
   for (int i = 0; i < 4; ++i) {
     const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at) + i);
@@ -103,41 +103,54 @@ bool Splitter::classify_ascii(const char* at, Masks& m) {
     put(m.quote, _mm_cmpeq_epi8(c, _mm_set1_epi8('\'')));
   }
   m.other = ~(m.letter | m.number | m.space);
-  m.bytes = kBlock;
-  return high == 0;
+  return high;
 }
 #else
-bool Splitter::classify_ascii(const char*, Masks&) { return false; }
+std::uint64_t Splitter::classify_ascii(const char* at, Masks& m) {
+  std::uint64_t high = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    const auto byte = static_cast<unsigned char>(at[i]);
+    if (byte >= 0x80) high |= bit;
+    const Class kind = byte < 0x80 ? class_of(byte) : Class::other;
+    (kind == Class::letter ? m.letter : kind == Class::number ? m.number : kind == Class::space ? m.space : m.other) |= bit;
+    if (byte == ' ') m.blank |= bit;
+    if (byte == '\'') m.quote |= bit;
+  }
+  return high;
+}
 #endif
 
-// Any text: character by character, up to 64 bytes of whole characters.
-void Splitter::classify_any(Masks& m) const {
-  m = {};
+// Puts the characters beyond ASCII into their classes; a character that the end of the block cuts ends the block.
+void Splitter::classify_beyond(std::uint64_t high, Masks& m) const {
   const char* const begin = text_.data() + at_;
   const char* const end = text_.data() + text_.size();
-  const std::size_t most = std::min<std::size_t>(kBlock, text_.size() - at_);
-  while (m.bytes < most) {
-    const Decoded d = decode(begin + m.bytes, end);
-    if (m.bytes + d.bytes > most) break;
-    const std::uint64_t first = std::uint64_t{1} << m.bytes;
-    const std::uint64_t all = ((std::uint64_t{1} << d.bytes) - 1) << m.bytes;
-    switch (class_of(d.code)) {
-      case Class::letter: m.letter |= all; break;
-      case Class::number: m.number |= all; break;
-      case Class::space: m.space |= all; break;
-      case Class::other: m.other |= all; break;
+  while (high != 0) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(high));
+    const Decoded d = decode(begin + i, end);
+    if (i + d.bytes > m.bytes) {
+      m.bytes = i;
+      return;
     }
-    m.inner |= all & ~first;
-    if (d.code == ' ') m.blank |= first;
-    if (d.code == '\'') m.quote |= first;
-    m.bytes += d.bytes;
+    const std::uint64_t all = ((std::uint64_t{1} << d.bytes) - 1) << i;
+    const Class kind = class_of(d.code);
+    if (kind != Class::other) {
+      m.other &= ~all;
+      (kind == Class::letter ? m.letter : kind == Class::number ? m.number : m.space) |= all;
+    }
+    m.inner |= all & (all << 1);
+    high &= ~all;
   }
 }
 
 Splitter::Masks Splitter::classify() const {
-  Masks masks;
-  if (text_.size() - at_ < kBlock || !classify_ascii(text_.data() + at_, masks)) classify_any(masks);
-  return masks;
+  Masks m;
+  m.bytes = std::min<std::size_t>(kBlock, text_.size() - at_);
+  char tail[kBlock] = {};
+  const char* at = text_.data() + at_;
+  if (m.bytes < kBlock) at = static_cast<const char*>(std::memcpy(tail, at, m.bytes));
+  if (const std::uint64_t high = classify_ascii(at, m); high != 0) classify_beyond(high, m);
+  return m;
 }
 
 // A piece that begins with ' may be a contraction: the letters belong to it, and the next piece begins behind them.

@@ -34,8 +34,8 @@ class Splitter {
     std::uint64_t inner = 0;                                     // not the first byte of its character
     std::size_t bytes = 0;
   };
-  static bool classify_ascii(const char* at, Masks& masks);
-  void classify_any(Masks& masks) const;
+  static std::uint64_t classify_ascii(const char* at, Masks& masks);
+  void classify_beyond(std::uint64_t high, Masks& masks) const;
   Masks classify() const;
   void find_contractions(const Masks& masks, std::uint64_t& starts);
 

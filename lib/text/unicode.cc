@@ -9,10 +9,6 @@
 namespace gdds::text {
 namespace {
 
-constexpr std::size_t kPages = 0x110000 / 256;
-using Page = std::array<Class, 256>;
-std::array<std::atomic<const Page*>, kPages> pages{};
-
 bool is_white_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
          c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
@@ -33,31 +29,25 @@ Class classify(char32_t c) {
   }
 }
 
+}  // namespace
+
+std::array<std::atomic<const ClassPage*>, 0x1100> class_pages{};
+
 // Filled once and kept for good; two threads may fill the same page, and one copy is thrown away.
-const Page& fill_page(std::size_t number) {
-  auto* const page = new Page;
+const ClassPage& fill_class_page(std::size_t number) {
+  auto* const page = new ClassPage;
   for (std::size_t i = 0; i < 256; ++i) (*page)[i] = classify(static_cast<char32_t>(number * 256 + i));
-  const Page* expected = nullptr;
-  if (pages[number].compare_exchange_strong(expected, page, std::memory_order_acq_rel)) return *page;
+  const ClassPage* expected = nullptr;
+  if (class_pages[number].compare_exchange_strong(expected, page, std::memory_order_acq_rel)) return *page;
   delete page;
   return *expected;
 }
 
-}  // namespace
-
-Class class_of(char32_t code) {
-  if (code >= 0x110000) return Class::other;
-  const Page* const page = pages[code / 256].load(std::memory_order_acquire);
-  return (page != nullptr ? *page : fill_page(code / 256))[code % 256];
-}
-
-Decoded decode(const char* at, const char* end) {
+Decoded decode_any(const char* at, const char* end) {
   const auto* p = reinterpret_cast<const unsigned char*>(at);
   const auto left = end - at;
   const unsigned char lead = p[0];
-  if (lead < 0x80) return {lead, 1};
   const auto follows = [&](int i) { return (p[i] & 0xc0) == 0x80; };
-  if (lead >= 0xc2 && lead < 0xe0 && left >= 2 && follows(1)) return {static_cast<char32_t>((lead & 0x1fU) << 6 | (p[1] & 0x3fU)), 2};
   if (lead >= 0xe0 && lead < 0xf0 && left >= 3 && follows(1) && follows(2)) {
     const auto code = static_cast<char32_t>((lead & 0x0fU) << 12 | (p[1] & 0x3fU) << 6 | (p[2] & 0x3fU));
     if (code >= 0x800 && (code < 0xd800 || code > 0xdfff)) return {code, 3};

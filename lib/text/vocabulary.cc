@@ -70,7 +70,7 @@ Table ordinary_tokens(const Vocabulary& vocabulary, const std::string& name) {
 }
 
 // A byte-level vocabulary may lack bytes that hardly occur in text (SmolLM2 lacks 21), and its encoder rejects them where
-// they do; one that cannot say plain ASCII is none.
+// they do; one that cannot say plain ASCII, and has no unknown token for it, is none.
 void check_plain_bytes(const Table& table, const std::string& name) {
   std::bitset<256> found;
   for (const auto& [token, id] : table)
@@ -147,7 +147,7 @@ void check(const Vocabulary& vocabulary, const std::string& name) {
   check_offsets(vocabulary, name);
   check_special_ids(vocabulary, name);
   const Table table = ordinary_tokens(vocabulary, name);
-  if (vocabulary.model == "bpe") check_plain_bytes(table, name);
+  if (vocabulary.model == "bpe" && vocabulary.unk < 0) check_plain_bytes(table, name);
   check_merges(vocabulary, table, name);
 }
 

@@ -264,7 +264,7 @@ TEST(Gguf, HoldsAVocabulary) {
             "dir/name.gguf: 5 tokens, but 1 types of tokens");
   EXPECT_EQ(error({model, integers("tokenizer.ggml.tokens", {1})}),
             "dir/name.gguf: expected an array of strings, found one of type 5");
-  EXPECT_EQ(error({model, tokens, types, merges}), "dir/name.gguf: no token for the byte 0x20");
+  EXPECT_EQ(error({model, tokens, types, merges}), "dir/name.gguf: no token for the byte 0x21");
   EXPECT_EQ(error({model, tokens, types, merges, key("tokenizer.ggml.unknown_token_id", 4, raw<std::uint32_t>(5))}),
             "dir/name.gguf: key 'tokenizer.ggml.unknown_token_id' is no id of a token");
   EXPECT_EQ(error({model, strings("tokenizer.ggml.tokens", {"a b"})}),
