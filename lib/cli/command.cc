@@ -16,6 +16,7 @@
 #include "base/threads.h"
 #include "cli/config.h"
 #include "cli/output.h"
+#include "cli/wrap.h"
 
 namespace gdds::cli {
 namespace {
@@ -25,7 +26,22 @@ namespace po = boost::program_options;
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kHelpColumn = 28;
 
-// Text in lines of at most kWidth columns, all but the first led by `indent` blanks; `column` is where the first starts.
+std::string entry(const std::string& left, const std::string& help, const std::string& default_text) {
+  const std::string right = default_text.empty() ? help : fmt::format("{} [{}]", help, default_text);
+  std::string line = left.size() + 2 <= kHelpColumn ? left + std::string(kHelpColumn - left.size(), ' ')
+                                                    : left + '\n' + std::string(kHelpColumn, ' ');
+  return line + wrapped(right, kHelpColumn, kHelpColumn);
+}
+
+std::string entry(const Option& option) {
+  std::string left = option.letter != 0 ? fmt::format("  -{}, --{}", option.letter, option.name)
+                                        : fmt::format("      --{}", option.name);
+  if (!option.is_flag()) left += ' ' + option.value_name;
+  return entry(left, option.help + (option.repeated ? "; may be repeated" : ""), option.default_text);
+}
+
+}  // namespace
+
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t column) {
   std::string out;
   while (!text.empty()) {
@@ -46,22 +62,6 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
   }
   return out + '\n';
 }
-
-std::string entry(const std::string& left, const std::string& help, const std::string& default_text) {
-  const std::string right = default_text.empty() ? help : fmt::format("{} [{}]", help, default_text);
-  std::string line = left.size() + 2 <= kHelpColumn ? left + std::string(kHelpColumn - left.size(), ' ')
-                                                    : left + '\n' + std::string(kHelpColumn, ' ');
-  return line + wrapped(right, kHelpColumn, kHelpColumn);
-}
-
-std::string entry(const Option& option) {
-  std::string left = option.letter != 0 ? fmt::format("  -{}, --{}", option.letter, option.name)
-                                        : fmt::format("      --{}", option.name);
-  if (!option.is_flag()) left += ' ' + option.value_name;
-  return entry(left, option.help + (option.repeated ? "; may be repeated" : ""), option.default_text);
-}
-
-}  // namespace
 
 Command::Command(const About& about, std::string verb, std::string verb_summary, std::vector<std::string> words)
     : about_(about), verb_(std::move(verb)), verb_summary_(std::move(verb_summary)), words_(std::move(words)) {}

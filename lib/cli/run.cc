@@ -14,6 +14,7 @@
 #include "base/temporary.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/wrap.h"
 
 namespace gdds::cli {
 namespace {
@@ -64,8 +65,8 @@ int guarded(const std::string& tool, const std::function<void()>& body) {
 }
 
 std::string verbs_help(const About& about, const std::vector<Verb>& verbs) {
-  std::string text = fmt::format("Usage: {} [VERB] [OPTION]... [FILE]...\n{}.\n\n{}\n\nVerbs:\n", about.tool,
-                                 about.summary, about.description);
+  std::string text = fmt::format("Usage: {} [VERB] [OPTION]... [FILE]...\n{}.\n\n{}\nVerbs:\n", about.tool,
+                                 about.summary, wrapped(about.description, 0, 0));
   for (const Verb& verb : verbs)
     text += fmt::format("  {:<12}{}{}\n", verb.name, verb.summary, &verb == &verbs.front() ? " (the default)" : "");
   return text + fmt::format("\n{} VERB --help shows the options of a verb.\nThe manual: man {}\n", about.tool, about.tool);

@@ -11,6 +11,7 @@
 #include "text/learn.h"
 #include "text/readers.h"
 #include "text/splitter.h"
+#include "text/unicode.h"
 
 namespace gdds::text {
 namespace {
@@ -180,6 +181,26 @@ TEST(Bpe, DecodeUndoesEncode) {
     const auto text = *rc::gen::container<std::string>(rc::gen::arbitrary<char>());
     const Ids ids = encoded(*encoder, text);
     RC_ASSERT(decode_ids(v, ids.data(), ids.size(), true) == text);
+  }));
+}
+
+TEST(Bpe, DecodeUndoesEncodeOfAnyUnicode) {
+  const Vocabulary v = learned(corpus(200), 600), digits = learned(corpus(200), 600, true);
+  const auto encoder = make_bpe_encoder(v), apart = make_bpe_encoder(digits);
+  // Every kind of white space, combining marks, emoji with joiners, letters of many scripts, any code point at all.
+  const auto character = rc::gen::oneOf(
+      rc::gen::element<char32_t>(0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20, 0x85, 0xa0, 0x1680, 0x2000, 0x2003, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000),
+      rc::gen::element<char32_t>(0x300, 0x301, 0x20d0, 0xfe0f, 0x200d, 0x1f600, 0x1f468, 0x1f3fd, 0x1f1e9),
+      rc::gen::cast<char32_t>(rc::gen::inRange<std::uint32_t>(0x20, 0x7f)), rc::gen::cast<char32_t>(rc::gen::inRange<std::uint32_t>(0xa0, 0xd7ff)),
+      rc::gen::cast<char32_t>(rc::gen::inRange<std::uint32_t>(0xe000, 0x110000)));
+  EXPECT_TRUE(rc::check("any characters", [&] {
+    std::string text;
+    for (const char32_t c : *rc::gen::container<std::vector<char32_t>>(character)) append_utf8(text, c);
+    const Ids ids = encoded(*encoder, text), other = encoded(*apart, text);
+    RC_ASSERT(decode_ids(v, ids.data(), ids.size(), true) == text);
+    RC_ASSERT(decode_ids(digits, other.data(), other.size(), true) == text);
+    RC_ASSERT(ids == plain_bpe(v, text));
+    RC_ASSERT(other == plain_bpe(digits, text));
   }));
 }
 
