@@ -15,11 +15,23 @@
 namespace gdds::graph {
 namespace {
 
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kSpare = 16;      // candidates beyond those wanted, for certification
 constexpr std::size_t kMostRaised = 1024;  // bandwidths that were raised to the floor
 
-// (value, id): neighbours are sorted by it.
-using Ranked = std::pair<double, std::int32_t>;
+// Neighbours are sorted by (value, id); d is kept beside them.
+struct Ranked {
+  double value;
+  std::int32_t id;
+  double d;
+  bool operator<(const Ranked& o) const { return value != o.value ? value < o.value : id < o.id; }
+};
+
+// A row that could not be certified, and the value that its last neighbour cannot exceed.
+struct Open {
+  std::int64_t row;
+  double bound;
+};
 
 class Metric {
  public:
@@ -77,6 +89,10 @@ class Finder {
   Neighbours find_by_brute_force();
 
  private:
+  Ranked ranked(std::int64_t i, std::int32_t id, double weight) const {
+    const double d = metric_(i, id);
+    return {d * weight, id, d};
+  }
   bool by_ranking() const { return options_.ranking == "normalised"; }
   std::vector<Ranked> all_distances(std::int64_t i) const;
   std::vector<Ranked> nearest_of(std::int64_t i, std::int64_t count) const;
@@ -84,6 +100,9 @@ class Finder {
   bool certify_near(std::int64_t i, std::int64_t count, float error, const RowCandidates& row, std::vector<Ranked>& out) const;
   bool certify_ranked(std::int64_t i, float error, const RowCandidates& row, std::vector<Ranked>& out) const;
   void store(std::int64_t i, const std::vector<Ranked>& ranked);
+  std::vector<Ranked> best_of(std::int64_t i, const std::vector<std::int32_t>& ids, std::int64_t count, bool weighted) const;
+  template <typename Take>
+  void look_again(const Prepared& prepared, const std::vector<Open>& open, std::int64_t count, bool weighted, Take take);
   void find_bandwidths(const Prepared& prepared, CandidateSource& source);
   void find_ranked(const Prepared& prepared, CandidateSource& source);
 
@@ -100,7 +119,7 @@ std::vector<Ranked> Finder::all_distances(std::int64_t i) const {
   std::vector<Ranked> all;
   all.reserve(static_cast<std::size_t>(m_));
   for (std::int64_t j = 0; j < m_; ++j)
-    if (j != i) all.emplace_back(metric_(i, j), static_cast<std::int32_t>(j));
+    if (j != i) all.push_back(ranked(i, static_cast<std::int32_t>(j), 1));
   return all;
 }
 
@@ -114,7 +133,7 @@ std::vector<Ranked> Finder::nearest_of(std::int64_t i, std::int64_t count) const
 // (d weighted, id) of the k best by the ranking.
 std::vector<Ranked> Finder::ranked_of(std::int64_t i) const {
   std::vector<Ranked> all = all_distances(i);
-  for (Ranked& r : all) r.first *= weights_[static_cast<std::size_t>(r.second)];
+  for (Ranked& r : all) r.value = r.d * weights_[static_cast<std::size_t>(r.id)];
   std::partial_sort(all.begin(), all.begin() + options_.k, all.end());
   all.resize(static_cast<std::size_t>(options_.k));
   return all;
@@ -129,10 +148,10 @@ bool Finder::certify_near(std::int64_t i, std::int64_t count, float error, const
   std::nth_element(sorted.begin(), sorted.begin() + count - 1, sorted.end(), by_d);
   const float reach = sorted[static_cast<std::size_t>(count - 1)].d + 2 * error;
   for (const Candidate& c : sorted)
-    if (c.d <= reach) out.emplace_back(metric_(i, c.id), c.id);
+    if (c.d <= reach) out.push_back(ranked(i, c.id, 1));
   std::sort(out.begin(), out.end());
   out.resize(static_cast<std::size_t>(count));
-  return out.back().first < static_cast<double>(row.near_bound) - static_cast<double>(error);
+  return out.back().value < static_cast<double>(row.near_bound) - static_cast<double>(error);
 }
 
 // The k best by the ranking among all candidates, exactly; false if another token could be among them.
@@ -150,66 +169,95 @@ bool Finder::certify_ranked(std::int64_t i, float error, const RowCandidates& ro
   std::nth_element(most.begin(), most.begin() + options_.k - 1, most.end());
   const double reach = most[static_cast<std::size_t>(options_.k - 1)];
   for (const Candidate& c : all)
-    if ((static_cast<double>(c.d) - error) * weight(c) <= reach) out.emplace_back(metric_(i, c.id) * weight(c), c.id);
+    if ((static_cast<double>(c.d) - error) * weight(c) <= reach) out.push_back(ranked(i, c.id, weight(c)));
   for (const std::int32_t id : raised_)
-    if (id != i && !std::binary_search(all.begin(), all.end(), Candidate{0, id}, [](const Candidate& a, const Candidate& b) { return a.id < b.id; }))
-      out.emplace_back(metric_(i, id) * weights_[static_cast<std::size_t>(id)], id);
+    if (raised_.size() <= kMostRaised && id != i && !std::binary_search(all.begin(), all.end(), Candidate{0, id}, [](const Candidate& a, const Candidate& b) { return a.id < b.id; }))
+      out.push_back(ranked(i, id, weights_[static_cast<std::size_t>(id)]));
   std::partial_sort(out.begin(), out.begin() + options_.k, out.end());
   out.resize(static_cast<std::size_t>(options_.k));
   // Every other token has a d of at least near_bound and a value of at least ranked_bound, up to the error of d.
   if (std::isinf(row.near_bound) || std::isinf(row.ranked_bound)) return true;
   const double relative = static_cast<double>(error) / static_cast<double>(row.near_bound);
-  return relative < 1 && out.back().first < row.ranked_bound * (1 - relative) * (1 - 1e-6);
+  return relative < 1 && out.back().value < row.ranked_bound * (1 - relative) * (1 - 1e-6);
 }
 
 void Finder::store(std::int64_t i, const std::vector<Ranked>& ranked) {
   for (std::int64_t c = 0; c < options_.k; ++c) {
     const auto at = static_cast<std::size_t>(i * options_.k + c);
-    result_.ids[at] = ranked[static_cast<std::size_t>(c)].second;
-    result_.distances[at] = metric_(i, result_.ids[at]);
+    result_.ids[at] = ranked[static_cast<std::size_t>(c)].id;
+    result_.distances[at] = ranked[static_cast<std::size_t>(c)].d;
+  }
+}
+
+// The best of these tokens, exactly.
+std::vector<Ranked> Finder::best_of(std::int64_t i, const std::vector<std::int32_t>& ids, std::int64_t count, bool weighted) const {
+  std::vector<Ranked> all;
+  for (const std::int32_t id : ids) all.push_back(ranked(i, id, weighted ? weights_[static_cast<std::size_t>(id)] : 1.0));
+  std::partial_sort(all.begin(), all.begin() + count, all.end());
+  all.resize(static_cast<std::size_t>(count));
+  return all;
+}
+
+// Rows that could not be certified: with a bound on the last neighbour's value in hand, one more product finds all tokens
+// that could be below it, and these are computed exactly. Nothing is left to certify.
+template <typename Take>
+void Finder::look_again(const Prepared& prepared, const std::vector<Open>& open, std::int64_t count, bool weighted, Take take) {
+  result_.recomputed += static_cast<std::int64_t>(open.size());
+  for (std::size_t first = 0; first < open.size(); first += 1024) {  // so that what is found stays small
+    std::vector<std::int64_t> rows;
+    std::vector<double> bounds;
+    for (std::size_t r = first; r < std::min(open.size(), first + 1024); ++r) rows.push_back(open[r].row), bounds.push_back(open[r].bound);
+    const auto found = tokens_within(prepared, rows, bounds, weighted ? weights_ : std::vector<double>());
+#pragma omp parallel for schedule(dynamic, 4) num_threads(threads())
+    for (std::size_t r = 0; r < rows.size(); ++r) take(rows[r], best_of(rows[r], found[r], count, weighted));
   }
 }
 
 // rho of every row and, for the raw ranking, the neighbours.
 void Finder::find_bandwidths(const Prepared& prepared, CandidateSource& source) {
   const std::int64_t count = by_ranking() ? options_.bandwidth_neighbour : std::max(options_.k, options_.bandwidth_neighbour);
-  std::int64_t recomputed = 0;
-#pragma omp parallel num_threads(threads()) reduction(+ : recomputed)
+  std::vector<Open> open;
+  const auto take = [&](std::int64_t i, const std::vector<Ranked>& near) {
+    result_.bandwidths[static_cast<std::size_t>(i)] = near[static_cast<std::size_t>(options_.bandwidth_neighbour - 1)].d;
+    if (!by_ranking()) store(i, near);
+  };
+#pragma omp parallel num_threads(threads())
   {
     RowCandidates row;
     std::vector<Ranked> near;
 #pragma omp for schedule(dynamic, 16)
     for (std::int64_t i = 0; i < m_; ++i) {
       source.give(i, row);
-      if (!certify_near(i, count, prepared.errors[static_cast<std::size_t>(i)], row, near)) {
-        near = nearest_of(i, count);
-        ++recomputed;
+      if (certify_near(i, count, prepared.errors[static_cast<std::size_t>(i)], row, near)) {
+        take(i, near);
+      } else {
+#pragma omp critical
+        open.push_back({i, near.empty() ? kInfinite : near.back().value});
       }
-      result_.bandwidths[static_cast<std::size_t>(i)] = near[static_cast<std::size_t>(options_.bandwidth_neighbour - 1)].first;
-      if (!by_ranking()) store(i, near);
     }
   }
-  result_.recomputed += recomputed;
+  look_again(prepared, open, count, false, take);
 }
 
 void Finder::find_ranked(const Prepared& prepared, CandidateSource& source) {
-  std::int64_t recomputed = 0;
-  const bool hopeless = raised_.size() > kMostRaised;
-#pragma omp parallel num_threads(threads()) reduction(+ : recomputed)
+  std::vector<Open> open;
+  const auto take = [&](std::int64_t i, const std::vector<Ranked>& ranked) { store(i, ranked); };
+#pragma omp parallel num_threads(threads())
   {
     RowCandidates row;
     std::vector<Ranked> ranked;
 #pragma omp for schedule(dynamic, 16)
     for (std::int64_t i = 0; i < m_; ++i) {
       source.give(i, row);
-      if (hopeless || !certify_ranked(i, prepared.errors[static_cast<std::size_t>(i)], row, ranked)) {
-        ranked = ranked_of(i);
-        ++recomputed;
+      if (certify_ranked(i, prepared.errors[static_cast<std::size_t>(i)], row, ranked) && raised_.size() <= kMostRaised) {
+        take(i, ranked);
+      } else {
+#pragma omp critical
+        open.push_back({i, ranked.empty() ? kInfinite : ranked.back().value});
       }
-      store(i, ranked);
     }
   }
-  result_.recomputed += recomputed;
+  look_again(prepared, open, options_.k, true, take);
 }
 
 Neighbours Finder::find(const Points& points) {
@@ -218,7 +266,7 @@ Neighbours Finder::find(const Points& points) {
   const Device device = options_.device.choose();
   const bool faiss = options_.method == "faiss" || device.cuda;
   const auto source = faiss ? faiss_candidates(prepared, near, device)
-                            : tile_candidates(prepared, near, by_ranking() ? 2 * options_.k : 0, options_.bandwidth_neighbour, weight_);
+                            : tile_candidates(prepared, near, by_ranking() ? 3 * options_.k : 0, options_.bandwidth_neighbour, weight_);
   find_bandwidths(prepared, *source);
   raised_ = raise_bandwidths(result_.bandwidths);
   if (by_ranking()) {
@@ -232,7 +280,7 @@ Neighbours Finder::find_by_brute_force() {
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads())
   for (std::int64_t i = 0; i < m_; ++i) {
     const auto near = nearest_of(i, std::max(options_.k, options_.bandwidth_neighbour));
-    result_.bandwidths[static_cast<std::size_t>(i)] = near[static_cast<std::size_t>(options_.bandwidth_neighbour - 1)].first;
+    result_.bandwidths[static_cast<std::size_t>(i)] = near[static_cast<std::size_t>(options_.bandwidth_neighbour - 1)].d;
     if (!by_ranking()) store(i, near);
   }
   raise_bandwidths(result_.bandwidths);
@@ -277,7 +325,7 @@ double exact_distance(const Points& points, std::int64_t i, std::int64_t j, bool
 
 std::vector<std::pair<double, std::int32_t>> nearest(const Points& points, std::int64_t i, std::int64_t k, bool cosine) {
   const Metric metric(points, cosine);
-  std::vector<Ranked> all;
+  std::vector<std::pair<double, std::int32_t>> all;
   for (std::int64_t j = 0; j < points.m; ++j)
     if (j != i) all.emplace_back(metric(i, j), static_cast<std::int32_t>(j));
   k = std::min<std::int64_t>(k, static_cast<std::int64_t>(all.size()));

@@ -39,7 +39,7 @@ struct Neighbours {
   std::vector<std::int32_t> ids;   // [m, k], by the ranking, ties by id
   std::vector<double> distances;   // [m, k], d
   std::vector<double> bandwidths;  // [m], rho: d to the bandwidth neighbour, at least kSmallestBandwidth times its median
-  std::int64_t recomputed = 0;     // rows that could not be certified
+  std::int64_t recomputed = 0;     // rows that could not be certified at first
 };
 
 constexpr double kSmallestBandwidth = 1e-6;

@@ -230,6 +230,36 @@ Prepared prepare(const Points& points, bool cosine) {
   return p;
 }
 
+std::vector<std::vector<std::int32_t>> tokens_within(const Prepared& p, const std::vector<std::int64_t>& rows, const std::vector<double>& bounds,
+                                                     const std::vector<double>& weights) {
+  std::vector<std::vector<std::int32_t>> found(rows.size());
+  const std::int64_t m = p.points.m, d = p.points.d;
+  std::vector<float> chosen, products(static_cast<std::size_t>(kTile * kTile));
+  openblas_set_num_threads(threads());
+  for (std::int64_t r0 = 0; r0 < static_cast<std::int64_t>(rows.size()); r0 += kTile) {
+    const std::int64_t count = std::min<std::int64_t>(kTile, static_cast<std::int64_t>(rows.size()) - r0);
+    chosen.resize(static_cast<std::size_t>(count * d));
+    for (std::int64_t r = 0; r < count; ++r) std::copy_n(p.points.row(rows[static_cast<std::size_t>(r0 + r)]), d, chosen.begin() + r * d);
+    for (std::int64_t j0 = 0; j0 < m; j0 += kTile) {
+      const std::int64_t columns = std::min(kTile, m - j0);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(count), static_cast<int>(columns), static_cast<int>(d), 1.0F, chosen.data(),
+                  static_cast<int>(d), p.points.row(j0), static_cast<int>(d), 0.0F, products.data(), kTile);
+#pragma omp parallel for schedule(static) num_threads(threads())
+      for (std::int64_t r = 0; r < count; ++r) {
+        const auto at = static_cast<std::size_t>(r0 + r);
+        const auto row = static_cast<std::size_t>(rows[at]);
+        for (std::int64_t j = 0; j < columns; ++j) {
+          const auto other = static_cast<std::size_t>(j0 + j);
+          const double distance = static_cast<double>((p.norms[row] + p.norms[other]) - p.scale * products[static_cast<std::size_t>(r * kTile + j)]);
+          const double least = (distance - static_cast<double>(p.errors[row])) * (weights.empty() ? 1.0 : weights[other]);
+          if (least <= bounds[at] && other != row) found[at].push_back(static_cast<std::int32_t>(other));
+        }
+      }
+    }
+  }
+  return found;
+}
+
 std::unique_ptr<CandidateSource> tile_candidates(const Prepared& prepared, std::int64_t near, std::int64_t ranked, std::int64_t bandwidth_neighbour,
                                                  const Weight& weight) {
   auto search = std::make_unique<Search>(prepared, near, ranked, bandwidth_neighbour, weight);

@@ -38,6 +38,11 @@ struct Prepared {
 };
 Prepared prepare(const Points& points, bool cosine);
 
+// For a few rows, every token j whose d could be, the error taken off, at most bounds[r] / weights[j] (no weights: 1):
+// all that a bound known from other candidates leaves possible.
+std::vector<std::vector<std::int32_t>> tokens_within(const Prepared& prepared, const std::vector<std::int64_t>& rows, const std::vector<double>& bounds,
+                                                     const std::vector<double>& weights);
+
 // Where the candidates of a row come from.
 class CandidateSource {
  public:
