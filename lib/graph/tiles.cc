@@ -63,7 +63,7 @@ class Search final : public CandidateSource {
  public:
   Search(const Prepared& p, std::int64_t near, std::int64_t ranked, std::int64_t bandwidth_neighbour, const Weight& weight)
       : p_(p), m_(p.points.m), bandwidth_neighbour_(bandwidth_neighbour), weight_(weight), has_ranking_(ranked > 0), near_(m_, near),
-        ranked_(has_ranking_ ? m_ : 0, std::max<std::int64_t>(1, ranked)), weights_(static_cast<std::size_t>(m_), 0.0F), next_weights_(weights_), least_(static_cast<std::size_t>(m_), kInfinity) {}
+        ranked_(has_ranking_ ? m_ : 0, std::max<std::int64_t>(1, ranked)), weights_(static_cast<std::size_t>(m_), 0.0F), next_weights_(weights_), reach_(static_cast<std::size_t>(m_), kInfinity), least_(static_cast<std::size_t>(m_), kInfinity) {}
 
   void run();
   void give(std::int64_t i, RowCandidates& out) override;
@@ -72,6 +72,9 @@ class Search final : public CandidateSource {
   void filter_rows(std::int64_t i0, std::int64_t rows, std::int64_t j0, std::int64_t columns, bool diagonal);
   void filter_columns(std::int64_t i0, std::int64_t rows, std::int64_t j0, std::int64_t columns);
   void consider(std::int64_t row, std::int64_t other, float d);
+  void lower_bandwidth(std::int64_t row, float d);
+  void estimate_bandwidths(std::int64_t i0, std::int64_t rows);
+  void multiply(std::int64_t i0, std::int64_t rows, std::int64_t j0, std::int64_t columns);
 
   const Prepared& p_;
   const std::int64_t m_, bandwidth_neighbour_;
@@ -80,7 +83,8 @@ class Search final : public CandidateSource {
   Reservoirs near_, ranked_;
   std::vector<float> weights_;       // lower bounds of weight(rho); 0 as long as nothing is known
   std::vector<float> next_weights_;  // better ones, for the next tile: while one is filtered, weights_ stays as it is
-  std::vector<float> least_;    // the least threshold of the ranking that was used
+  std::vector<float> reach_;         // d of the n-th nearest found yet
+  std::vector<float> least_;         // the least threshold of the ranking that was used
   std::vector<float> tile_;
 };
 
@@ -113,17 +117,38 @@ GDDS_CLONES bool find_column_hits(const float* products, const float* norms, con
   return any != 0;
 }
 
+// d of the n-th nearest found yet bounds rho from above, its error included, and so its weight from below; rounding to
+// float goes the same way.
+void Search::lower_bandwidth(std::int64_t row, float d) {
+  const auto r = static_cast<std::size_t>(row);
+  reach_[r] = std::min(reach_[r], d);
+  const double bound = weight_(static_cast<double>(d) + static_cast<double>(p_.errors[r]));
+  next_weights_[r] = std::max(next_weights_[r], std::nextafter(static_cast<float>(bound), 0.0F));
+}
+
+// First bounds, from the tokens of the same block alone: without any, all would look alike.
+void Search::estimate_bandwidths(std::int64_t i0, std::int64_t rows) {
+  if (rows <= bandwidth_neighbour_) return;
+#pragma omp parallel for schedule(static) num_threads(threads())
+  for (std::int64_t i = 0; i < rows; ++i) {
+    std::vector<float> d;
+    for (std::int64_t j = 0; j < rows; ++j)
+      if (j != i) d.push_back((p_.norms[static_cast<std::size_t>(i0 + i)] + p_.norms[static_cast<std::size_t>(i0 + j)]) - p_.scale * tile_[static_cast<std::size_t>(i * kTile + j)]);
+    const auto nth = d.begin() + bandwidth_neighbour_ - 1;
+    std::nth_element(d.begin(), nth, d.end());
+    lower_bandwidth(i0 + i, *nth);
+  }
+}
+
 void Search::consider(std::int64_t row, std::int64_t other, float d) {
   const auto r = static_cast<std::size_t>(row);
   const Candidate c{d, static_cast<std::int32_t>(other)};
-  if (d < near_.threshold(row) && near_.add(row, c)) {
-    near_.halve(row, [](const Candidate& x) { return x.d; });
-    if (has_ranking_) {
-      // The n-th nearest so far bounds rho from above, its error included; rounding to float goes the same way.
+  if (d < near_.threshold(row)) {
+    if (near_.add(row, c)) near_.halve(row, [](const Candidate& x) { return x.d; });
+    if (has_ranking_ && d < reach_[r] && near_.end(row) - near_.begin(row) >= bandwidth_neighbour_) {
       Candidate* const nth = near_.begin(row) + bandwidth_neighbour_ - 1;
       std::nth_element(near_.begin(row), nth, near_.end(row), [](const Candidate& a, const Candidate& b) { return a.d < b.d; });
-      const double bound = weight_(static_cast<double>(nth->d) + static_cast<double>(p_.errors[r]));
-      next_weights_[r] = std::max(next_weights_[r], std::nextafter(static_cast<float>(bound), 0.0F));
+      lower_bandwidth(row, nth->d);
     }
   }
   if (!has_ranking_ || !(d * weights_[static_cast<std::size_t>(other)] < ranked_.threshold(row)) || !ranked_.add(row, c)) return;
@@ -166,17 +191,27 @@ void Search::filter_columns(std::int64_t i0, std::int64_t rows, std::int64_t j0,
   }
 }
 
+void Search::multiply(std::int64_t i0, std::int64_t rows, std::int64_t j0, std::int64_t columns) {
+  const int d = static_cast<int>(p_.points.d);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(rows), static_cast<int>(columns), d, 1.0F, p_.points.row(i0), d, p_.points.row(j0), d,
+              0.0F, tile_.data(), kTile);
+}
+
 void Search::run() {
   tile_.resize(static_cast<std::size_t>(kTile * kTile));
   const std::int64_t blocks = (m_ + kTile - 1) / kTile;
   Progress progress("comparing", static_cast<std::uint64_t>(blocks * (blocks + 1) / 2), "tiles");
   openblas_set_num_threads(threads());
+  for (std::int64_t i0 = 0; has_ranking_ && i0 < m_; i0 += kTile) {
+    multiply(i0, std::min(kTile, m_ - i0), i0, std::min(kTile, m_ - i0));
+    estimate_bandwidths(i0, std::min(kTile, m_ - i0));
+  }
+  weights_ = next_weights_;
   for (std::int64_t bi = 0; bi < blocks; ++bi) {
     for (std::int64_t bj = bi; bj < blocks; ++bj) {
       const std::int64_t i0 = bi * kTile, j0 = bj * kTile;
       const std::int64_t rows = std::min(kTile, m_ - i0), columns = std::min(kTile, m_ - j0);
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(rows), static_cast<int>(columns), static_cast<int>(p_.points.d), 1.0F,
-                  p_.points.row(i0), static_cast<int>(p_.points.d), p_.points.row(j0), static_cast<int>(p_.points.d), 0.0F, tile_.data(), kTile);
+      multiply(i0, rows, j0, columns);
       filter_rows(i0, rows, j0, columns, bi == bj);
       if (bi != bj) filter_columns(i0, rows, j0, columns);
       std::copy_n(next_weights_.begin() + i0, rows, weights_.begin() + i0);
