@@ -207,8 +207,12 @@ void Search::run() {
     estimate_bandwidths(i0, std::min(kTile, m_ - i0));
   }
   weights_ = next_weights_;
-  for (std::int64_t bi = 0; bi < blocks; ++bi) {
-    for (std::int64_t bj = bi; bj < blocks; ++bj) {
+  // Round the circle of blocks, each with the one `apart` blocks on: all rows come forward alike, so when a row has seen most
+  // tokens, so has every other, and the bounds of their bandwidths are near.
+  for (std::int64_t apart = 0; 2 * apart <= blocks; ++apart) {
+    const std::int64_t pairs = 2 * apart == blocks ? apart : blocks;
+    for (std::int64_t bi = 0; bi < pairs; ++bi) {
+      const std::int64_t bj = (bi + apart) % blocks;
       const std::int64_t i0 = bi * kTile, j0 = bj * kTile;
       const std::int64_t rows = std::min(kTile, m_ - i0), columns = std::min(kTile, m_ - j0);
       multiply(i0, rows, j0, columns);
