@@ -12,14 +12,6 @@ spaces = [" "] * 12 + ["\n", "\n\n", "  ", "\t", "\r\n", "\u00a0", "\u3000", "\u
 emoji = ["\U0001f600", "\U0001f469\u200d\U0001f4bb", "\u2764\ufe0f", "\U0001f1e9\U0001f1ea", "\U0001f44d\U0001f3fd"]
 marks = list(".,;:!?()[]{}<>\"'-_/\\@#$%^&*+=|~`") + ["...", "--", "\u2014", "\u201c", "\u201d", "\u3002", "\u00bf", "'s", "'re", "'LL"]
 
-# A lexicon a script, used as languages use theirs: the word of rank r with a frequency of about 1/r. One word in fifty
-# is new, as names are.
-def fresh(script):
-    return "".join(random.choice(script) for _ in range(random.randrange(1, 12)))
-lexicons = [[fresh(script) for _ in range(4000)] for script in letters]
-ranks = range(1, 4001)
-drawn = random.choices(range(4000), weights=[1 / r for r in ranks], k=200000)
-
 def word():
     kind = random.random()
     if kind < 0.12:
@@ -28,8 +20,8 @@ def word():
         return random.choice(["\u00bd", "\u0663\u0664", "\u2167", "\u00b2", "\u0967"])
     if kind < 0.17:
         return random.choice(emoji)
-    script = random.randrange(len(letters))
-    text = fresh(letters[script]) if random.random() < 0.02 else lexicons[script][random.choice(drawn)]
+    script = random.choice(letters)
+    text = "".join(random.choice(script) for _ in range(random.randrange(1, 12)))
     return text + ("\u0301" if random.random() < 0.05 else "")
 
 def prose(n):
@@ -41,7 +33,7 @@ def prose(n):
     return "".join(out)
 
 def markup(n):
-    return "".join(f"<p class=\"c{i}\" id='{random.randrange(1000)}'>{word()} <b>{word()}</b>&nbsp;</p>\n" for i in range(n // 60))
+    return "".join(f"<p class=\"c{i}\" id='{random.random()}'>{word()} <b>{word()}</b>&nbsp;</p>\n" for i in range(n // 60))
 
 sources = []
 for name in sorted(glob.glob("/usr/lib/python3*/*.py"))[:120]:
