@@ -6,13 +6,12 @@
 
 #include <Random123/philox.h>
 
-#ifdef __CUDACC__
-#define GDDS_HD __host__ __device__
-#else
-#define GDDS_HD
-#endif
+#include "real.h"
 
 namespace gdds::kernels {
+
+// What the numbers are for: two purposes never share a number.
+enum Purpose : std::uint32_t { kForTimes = 1, kForSnapshots = 2, kForPaths = 3, kForOrder = 4, kForBridges = 5 };
 
 struct RandomWords {
   std::uint32_t word[4];
@@ -27,6 +26,34 @@ GDDS_HD inline RandomWords random_words(std::uint64_t seed, std::uint32_t purpos
   const Philox::ctr_type r = Philox()(counter, key);
   return {{r[0], r[1], r[2], r[3]}};
 }
+
+// The numbers of one token, one after the other, 64 bits each: draw 0 gives the first two, draw 1 the next, and so on.
+class TokenRandom {
+ public:
+  GDDS_HD TokenRandom(std::uint64_t seed, std::uint32_t purpose, std::uint64_t sequence, std::uint32_t position)
+      : seed_(seed), sequence_(sequence), purpose_(purpose), position_(position) {}
+  // With draw 0 made beforehand, as a vector loop does.
+  GDDS_HD TokenRandom(std::uint64_t seed, std::uint32_t purpose, std::uint64_t sequence, std::uint32_t position, const RandomWords& first)
+      : seed_(seed), sequence_(sequence), purpose_(purpose), position_(position), draw_(1), left_(2), words_(first) {}
+
+  GDDS_HD std::uint64_t next() {
+    if (left_ == 0) {
+      words_ = random_words(seed_, purpose_, sequence_, position_, draw_++);
+      left_ = 2;
+    }
+    const int at = left_-- == 2 ? 0 : 2;
+    return static_cast<std::uint64_t>(words_.word[at]) << 32 | words_.word[at + 1];
+  }
+  GDDS_HD double unit() { return kernels::unit(next()); }
+  GDDS_HD double exponential() { return -natural_log(unit()); }
+
+ private:
+  std::uint64_t seed_, sequence_;
+  std::uint32_t purpose_, position_;
+  std::uint32_t draw_ = 0;
+  int left_ = 0;
+  RandomWords words_ = {};
+};
 
 // words[s * length + l] is word 0 of draw 0 at (sequence first + s, position l). Plain pointers, host memory for
 // cpu::, device memory for cuda::.

@@ -1,0 +1,39 @@
+// Philox for 16 positions at once: the same words as random_words(), which is the definition, several times as fast where
+// the machine has AVX2 or AVX-512. Private to kernels/cpu; other .cc files of the tests may look.
+#pragma once
+
+#include <cstdint>
+
+#include "philox.h"
+
+namespace gdds::kernels::cpu {
+
+constexpr int kWide = 16;
+
+// word[w][i] is word w of position first + i.
+struct WideWords {
+  alignas(64) std::uint32_t word[4][kWide];
+};
+
+class WidePhilox {
+ public:
+  enum class Level { plain, avx2, avx512 };
+  static Level best_level();
+
+  WidePhilox(std::uint64_t seed, std::uint32_t purpose, Level level = best_level());
+  // Draw 0 of positions first ... first + 15.
+  void operator()(std::uint64_t sequence, std::uint32_t first, WideWords& out) const { make_(*this, sequence, first, out); }
+
+ private:
+  using Make = void (*)(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
+  static void make_plain(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
+  static void make_avx2(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
+  static void make_avx512(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
+
+  std::uint64_t seed_;
+  std::uint32_t purpose_;
+  std::uint32_t key_[2];
+  Make make_;
+};
+
+}  // namespace gdds::kernels::cpu
