@@ -26,8 +26,8 @@ GDDS_HD inline std::uint64_t double_to_bits(double value) {
   return bits;
 }
 
-// In (0, 1), from the upper 53 bits; neither end occurs.
-GDDS_HD inline double unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53; }
+// In (0, 1), from the upper 52 bits: with one more, the half would be rounded away above 1/2, and 1 could occur.
+GDDS_HD inline double unit(std::uint64_t bits) { return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52; }
 
 // In {0, ..., count - 1}: the upper part of a 96-bit product, so each has its probability to within 2^-64.
 GDDS_HD inline std::int32_t below(std::int32_t count, std::uint64_t bits) {

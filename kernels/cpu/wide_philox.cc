@@ -5,6 +5,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #define GDDS_X86 1
 #include <immintrin.h>
+#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 takes _mm512_undefined_epi32(), of its own header, for a mistake
 #endif
 
 namespace gdds::kernels::cpu {
