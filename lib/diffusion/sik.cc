@@ -161,9 +161,20 @@ SikDenseProcess::SikDenseProcess(const Schedule& schedule, const VocabularyName&
     const float* row = points_.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(d);
     lengths_.push_back(std::sqrt(kernels::lane_sum<true>(row, row, d)));
   }
-  for (const double t : clock_.node_times()) {
-    log_tau_.push_back(std::log(temperature_(t)));
-    log_tau_slope_.push_back(std::log(temperature_.end / temperature_.begin) / schedule.f(t));
+  tabulate_temperature();
+}
+
+// Slopes of at most three times that of the next cells keep the cubic between its nodes; they bind only where t, as a function
+// of the clock, is vertical (the last cell of the cosine schedule).
+void SikDenseProcess::tabulate_temperature() {
+  const std::vector<double> times = clock_.node_times();
+  const double rise = std::log(temperature_.end / temperature_.begin), step = clock_.table().step;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    double steepest = 1 / schedule().f(times[i]);
+    if (i > 0) steepest = std::min(steepest, 3 * (times[i] - times[i - 1]) / step);
+    if (i + 1 < times.size()) steepest = std::min(steepest, 3 * (times[i + 1] - times[i]) / step);
+    log_tau_.push_back(std::log(temperature_(times[i])));
+    log_tau_slope_.push_back(rise * steepest);
   }
 }
 
