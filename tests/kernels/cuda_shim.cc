@@ -19,7 +19,7 @@ dim3 gridDim, blockDim, blockIdx, threadIdx;
 namespace gdds::shim {
 namespace {
 
-constexpr std::size_t kStack = 256 * 1024;
+constexpr std::size_t kStack = 64 * 1024;
 constexpr unsigned kMostThreads = 1024;  // of a block, as on every GPU
 
 // A stack that execution goes to and comes from; with the sanitizer's note of what it kept of it.
