@@ -106,6 +106,7 @@ class SikDenseProcess final : public SikProcess {
   std::int32_t semantic_jump(std::int32_t y, double t, TokenRandom& random) const override;
   void kernel_column(std::int32_t y, double t, std::span<double> out) const override;
   kernels::DenseTables tables() const;
+  void check_head() const;
 
   const NeighbourTable table_;
   const std::vector<float> points_;
