@@ -18,6 +18,7 @@ struct ResetShare {
   double operator()(double t) const;
   void add_to(Options& options);
   void validate() const;
+  bool operator==(const ResetShare&) const = default;
 };
 
 class Clock {

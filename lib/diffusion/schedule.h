@@ -32,6 +32,7 @@ struct ScheduleOptions {
   double rate = 11.512925464970229;
   void add_to(Options& options);
   Schedule make() const;  // status 2 where the numbers make no schedule
+  bool operator==(const ScheduleOptions&) const = default;
 };
 
 }  // namespace gdds::diffusion

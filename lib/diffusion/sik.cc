@@ -176,6 +176,27 @@ void SikDenseProcess::tabulate_temperature() {
     log_tau_.push_back(std::log(temperature_(times[i])));
     log_tau_slope_.push_back(rise * steepest);
   }
+  // Where the clock stands still (f = 0, the end of cosine) the slope is infinite: no steeper than keeps tau monotone.
+  for (std::size_t i = 0; i < log_tau_.size(); ++i)
+    for (const std::size_t left : {i > 0 ? i - 1 : i, std::min(i, log_tau_.size() - 2)}) {
+      const double most = 3 * std::abs(log_tau_[left + 1] - log_tau_[left]) / clock_.table().step;
+      log_tau_slope_[i] = std::clamp(log_tau_slope_[i], -most, most);
+    }
+  check_head();
+}
+
+// The rejection is exact if the table is what it should be: nearest first, and of this embedding.
+void SikDenseProcess::check_head() const {
+  for (std::int32_t y = 0; y < m(); ++y)
+    for (std::int32_t i = 0; i < table_.k; ++i) {
+      const std::size_t at = static_cast<std::size_t>(y) * static_cast<std::size_t>(table_.k) + static_cast<std::size_t>(i);
+      if (i > 0 && scaled_[at] < scaled_[at - 1] * (1 - 1e-9)) reject("process sik-dense: the neighbours of token {} are not sorted by their distance over bandwidths", y);
+      if (i > 0 && i + 1 < table_.k) continue;
+      const double found = kernels::scaled_distance(tables(), table_.ids[at], y);
+      if (std::abs(found - scaled_[at]) > 1e-6 * (1 + found))
+        reject("process sik-dense: the neighbours are not those of the embedding: from token {} to {} the distance over bandwidths is {:.6g} there, {:.6g} here", y,
+               table_.ids[at], scaled_[at], found);
+    }
 }
 
 kernels::DenseTables SikDenseProcess::tables() const {

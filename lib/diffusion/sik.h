@@ -107,6 +107,7 @@ class SikDenseProcess final : public SikProcess {
   void kernel_column(std::int32_t y, double t, std::span<double> out) const override;
   kernels::DenseTables tables() const;
   void tabulate_temperature();
+  void check_head() const;
 
   const NeighbourTable table_;
   const std::vector<float> points_;
