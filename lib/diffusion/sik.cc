@@ -161,27 +161,6 @@ SikDenseProcess::SikDenseProcess(const Schedule& schedule, const VocabularyName&
     const float* row = points_.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(d);
     lengths_.push_back(std::sqrt(kernels::lane_sum<true>(row, row, d)));
   }
-  tabulate_temperature();
-}
-
-// Slopes of at most three times that of the next cells keep the cubic between its nodes; they bind only where t, as a function
-// of the clock, is vertical (the last cell of the cosine schedule).
-void SikDenseProcess::tabulate_temperature() {
-  const std::vector<double> times = clock_.node_times();
-  const double rise = std::log(temperature_.end / temperature_.begin), step = clock_.table().step;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    double steepest = 1 / schedule().f(times[i]);
-    if (i > 0) steepest = std::min(steepest, 3 * (times[i] - times[i - 1]) / step);
-    if (i + 1 < times.size()) steepest = std::min(steepest, 3 * (times[i + 1] - times[i]) / step);
-    log_tau_.push_back(std::log(temperature_(times[i])));
-    log_tau_slope_.push_back(rise * steepest);
-  }
-  // Where the clock stands still (f = 0, the end of cosine) the slope is infinite: no steeper than keeps tau monotone.
-  for (std::size_t i = 0; i < log_tau_.size(); ++i)
-    for (const std::size_t left : {i > 0 ? i - 1 : i, std::min(i, log_tau_.size() - 2)}) {
-      const double most = 3 * std::abs(log_tau_[left + 1] - log_tau_[left]) / clock_.table().step;
-      log_tau_slope_[i] = std::clamp(log_tau_slope_[i], -most, most);
-    }
   check_head();
 }
 
@@ -201,7 +180,8 @@ void SikDenseProcess::check_head() const {
 
 kernels::DenseTables SikDenseProcess::tables() const {
   return {m(), table_.k, d_, table_.metric == "cosine", table_.ids.data(), by_id_.data(), scaled_.data(), points_.data(), scales_.data(), lengths_.data(),
-          clock_.table(), log_tau_.data(), log_tau_slope_.data()};
+          clock_.table(), schedule().inverse(), share_.low(), share_.rise(), share_.steepness, share_.middle, std::log(temperature_.begin),
+          std::log(temperature_.end / temperature_.begin)};
 }
 
 std::int32_t SikDenseProcess::semantic_jump(std::int32_t y, double t, TokenRandom& random) const {

@@ -106,7 +106,6 @@ class SikDenseProcess final : public SikProcess {
   std::int32_t semantic_jump(std::int32_t y, double t, TokenRandom& random) const override;
   void kernel_column(std::int32_t y, double t, std::span<double> out) const override;
   kernels::DenseTables tables() const;
-  void tabulate_temperature();
   void check_head() const;
 
   const NeighbourTable table_;
@@ -114,7 +113,7 @@ class SikDenseProcess final : public SikProcess {
   const std::int32_t d_;
   const Temperature temperature_;
   std::vector<std::int32_t> by_id_;
-  std::vector<double> scaled_, scales_, lengths_, log_tau_, log_tau_slope_;
+  std::vector<double> scaled_, scales_, lengths_;
 };
 
 }  // namespace gdds::diffusion

@@ -132,8 +132,8 @@ TEST_F(Cuda, SikWithWideIds) { expect_sik_agreement<std::int32_t>(); }
 
 // Few tokens and several a strip, few neighbours and all, both distances.
 const test::Dense& dense_tables(int which) {
-  static const test::Dense tables[] = {test::Dense(30, 8, 5, false, test::constant(0.3), 1), test::Dense(600, 16, 19, true, test::swinging(0.2), 2),
-                                       test::Dense(30, 29, 16, false, test::swinging(1.0), 3)};
+  static const test::Dense tables[] = {test::Dense(30, 8, 5, false, test::constant(0.3), 1), test::Dense(600, 16, 19, true, test::rising(0.2), 2),
+                                       test::Dense(30, 29, 16, false, test::rising(1.0), 3)};
   return tables[which];
 }
 

@@ -330,8 +330,8 @@ TEST(DenseLaw, ConstantTemperature) {
 }
 
 TEST(DenseLaw, TemperatureThatChanges) {
-  expect_dense_laws(test::Dense(kM, 1, 6, false, test::swinging(0.2), 23), true);
-  expect_dense_laws(test::Dense(kM, 8, 6, false, test::swinging(0.2), 23), true);
+  expect_dense_laws(test::Dense(kM, 1, 6, false, test::rising(0.2), 23), true);
+  expect_dense_laws(test::Dense(kM, 8, 6, false, test::rising(0.2), 23), true);
 }
 
 // ---- threads and batches -----------------------------------------------------------------------------------------------------

@@ -35,6 +35,13 @@ inline double lambda_of_time(double t) {
   return 0.01 + 0.99 * (g(t) - g(0.0)) / (g(1.0) - g(0.0));
 }
 
+// The same as low + rise sigmoid(10 (t - 0.6)), which is how the dense kernel takes it.
+inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+const struct {
+  double rise = 0.99 / (sigmoid(4.0) - sigmoid(-6.0));
+  double low = 0.01 - rise * sigmoid(-6.0);
+} kResets;
+
 // The integral of f over a cell, by Gauss and Legendre with five points.
 inline double integral(const std::function<double(double)>& f, double from, double to) {
   constexpr double kAt[] = {0.0, 0.5384693101056831, 0.9061798459386640};
@@ -115,25 +122,20 @@ struct Slots {
 
 // ---- whole vocabulary ---------------------------------------------------------------------------------------------------
 
-// log tau over the clock, with its derivative.
+// tau(t) = begin^(1-t) end^t
 struct Temperature {
-  std::function<double(double)> log_tau, slope;
+  double begin, end;
+  double log_tau(double clock) const { return std::log(begin) + std::log(end / begin) * time_of_clock(clock); }
 };
 
-inline Temperature constant(double tau) {
-  return {[=](double) { return std::log(tau); }, [](double) { return 0.0; }};
-}
-
-// Between tau / e and tau e, up and down.
-inline Temperature swinging(double tau) {
-  return {[=](double clock) { return std::log(tau) + std::sin(clock); }, [](double clock) { return std::cos(clock); }};
-}
+inline Temperature constant(double tau) { return {tau, tau}; }
+inline Temperature rising(double tau) { return {tau / 4, tau * 4}; }
 
 struct Dense {
   std::int32_t m, k, d;
   bool cosine;
   std::vector<std::int32_t> neighbours, by_id;
-  std::vector<double> distances, scales, lengths, log_tau, log_tau_slope;
+  std::vector<double> distances, scales, lengths;
   std::vector<float> points;
   Clock clock;
   Temperature temperature;
@@ -150,15 +152,12 @@ struct Dense {
     }
     for (std::int32_t x = 0; x < m; ++x) scales.push_back(1.0 / std::sqrt(bandwidth(x)));
     for (std::int32_t y = 0; y < m; ++y) add_neighbours(y);
-    for (std::size_t i = 0; i < clock.nodes.size(); ++i) {
-      log_tau.push_back(temperature.log_tau(static_cast<double>(i) * clock.step));
-      log_tau_slope.push_back(temperature.slope(static_cast<double>(i) * clock.step));
-    }
   }
 
   template <typename At = OnHost>
   DenseTables table(At at = {}) const {
-    return {m, k, d, cosine, at(neighbours), at(by_id), at(distances), at(points), at(scales), at(lengths), clock.table(at), at(log_tau), at(log_tau_slope)};
+    return {m, k, d, cosine, at(neighbours), at(by_id), at(distances), at(points), at(scales), at(lengths), clock.table(at),
+            {ScheduleInverse::kLinear, 1.0 - kEps, 0.0}, kResets.low, kResets.rise, 10.0, 0.6, std::log(temperature.begin), std::log(temperature.end / temperature.begin)};
   }
 
   // The distance before it is scaled; written apart from the kernels' own.

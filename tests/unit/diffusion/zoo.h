@@ -34,7 +34,7 @@ std::vector<Schedule> schedules();
 // Every process on that schedule; m = 9 tokens, the last one the mask.
 std::vector<Specimen> zoo(const Schedule& schedule, const test::Folder& folder);
 
-// K_{t,s} from the generator, by the classical Runge-Kutta method in small steps; errors below 1e-7.
+// K_{t,s} from the generator, by the classical Runge-Kutta method in small steps; errors below 5e-7.
 Square solve(const Specimen& specimen, double s, double t);
 
 VocabularyName nine_tokens();
