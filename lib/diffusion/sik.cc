@@ -173,7 +173,7 @@ void SikDenseProcess::check_head() const {
       if (i > 0 && i + 1 < table_.k) continue;
       const double found = kernels::scaled_distance(tables(), table_.ids[at], y);
       if (std::abs(found - scaled_[at]) > 1e-6 * (1 + found))
-        reject("process sik-dense: the neighbours are not those of the embedding: from token {} to {} the distance over bandwidths is {:.6g} there, {:.6g} here", y,
+        reject("process sik-dense: the neighbours are not those of the embedding: from token {} to {} the distance over bandwidths is {:.6g} in the table and {:.6g} in it", y,
                table_.ids[at], scaled_[at], found);
     }
 }
