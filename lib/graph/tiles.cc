@@ -164,7 +164,7 @@ struct TileRow {
 };
 
 // Writes the distances and which are candidates of what. Returns whether any is.
-GDDS_CLONES bool find_hits(const TileRow& row, std::int64_t count, float* distances, unsigned char* hits) {
+GDDS_CLONES bool find_hits(const TileRow& row, std::int64_t count, float* __restrict distances, unsigned char* __restrict hits) {
   const TileRow r = row;
   unsigned char any = 0;
   for (std::int64_t j = 0; j < count; ++j) {
