@@ -51,6 +51,11 @@ class Metric {
     if (lengths == 0) return 1;
     return std::max(0.0, 1 - dot_product(points_.row(i), points_.row(j), points_.d) / lengths);
   }
+  // That j will be wanted soon: candidates lie anywhere in memory.
+  void fetch(std::int64_t j) const {
+    constexpr std::int64_t kCacheLine = 64 / sizeof(float);
+    for (std::int64_t c = 0; c < points_.d; c += kCacheLine) __builtin_prefetch(points_.row(j) + c, 0, 2);
+  }
 
  private:
   const Points points_;
@@ -97,6 +102,7 @@ class Finder {
     const double d = metric_(i, id);
     return {d * weight, id, d};
   }
+  void append(std::int64_t i, const std::vector<std::int32_t>& ids, bool weighted, std::vector<Ranked>& out) const;
   bool by_ranking() const { return options_.ranking == "normalised"; }
   bool by_integers(std::int64_t d) const { return options_.method == "integers" || (options_.method == "tiles" && d >= kLeastIntegerWidth && has_integer_products()); }
   std::vector<Ranked> all_distances(std::int64_t i) const;
@@ -119,6 +125,13 @@ class Finder {
   std::vector<std::int32_t> raised_;  // tokens whose bandwidth was raised: their weight is below what the search assumed
   Neighbours result_;
 };
+
+void Finder::append(std::int64_t i, const std::vector<std::int32_t>& ids, bool weighted, std::vector<Ranked>& out) const {
+  for (std::size_t c = 0; c < ids.size(); ++c) {
+    if (c + 1 < ids.size()) metric_.fetch(ids[c + 1]);
+    out.push_back(ranked(i, ids[c], weighted ? weights_[static_cast<std::size_t>(ids[c])] : 1.0));
+  }
+}
 
 std::vector<Ranked> Finder::all_distances(std::int64_t i) const {
   std::vector<Ranked> all;
@@ -152,8 +165,10 @@ bool Finder::certify_near(std::int64_t i, std::int64_t count, const RowCandidate
   const auto by_d = [](const Candidate& a, const Candidate& b) { return a.d < b.d; };
   std::nth_element(sorted.begin(), sorted.begin() + count - 1, sorted.end(), by_d);
   const float reach = sorted[static_cast<std::size_t>(count - 1)].d + 2 * row.error;
+  std::vector<std::int32_t> ids;
   for (const Candidate& c : sorted)
-    if (c.d <= reach) out.push_back(ranked(i, c.id, 1));
+    if (c.d <= reach) ids.push_back(c.id);
+  append(i, ids, false, out);
   std::sort(out.begin(), out.end());
   out.resize(static_cast<std::size_t>(count));
   return out.back().value < static_cast<double>(row.near_bound) - static_cast<double>(row.error);
@@ -174,11 +189,13 @@ bool Finder::certify_ranked(std::int64_t i, const RowCandidates& row, std::vecto
   for (std::size_t c = 0; c < all.size(); ++c) most[c] = (static_cast<double>(all[c].d) + error) * weight(all[c]);
   std::nth_element(most.begin(), most.begin() + options_.k - 1, most.end());
   const double reach = most[static_cast<std::size_t>(options_.k - 1)];
+  std::vector<std::int32_t> ids;
   for (const Candidate& c : all)
-    if ((static_cast<double>(c.d) - error) * weight(c) <= reach) out.push_back(ranked(i, c.id, weight(c)));
+    if ((static_cast<double>(c.d) - error) * weight(c) <= reach) ids.push_back(c.id);
   for (const std::int32_t id : raised_)
     if (raised_.size() <= kMostRaised && id != i && !std::binary_search(all.begin(), all.end(), Candidate{0, id}, [](const Candidate& a, const Candidate& b) { return a.id < b.id; }))
-      out.push_back(ranked(i, id, weights_[static_cast<std::size_t>(id)]));
+      ids.push_back(id);
+  append(i, ids, true, out);
   std::partial_sort(out.begin(), out.begin() + options_.k, out.end());
   out.resize(static_cast<std::size_t>(options_.k));
   // Every other token has a d of at least near_bound and a value of at least ranked_bound, up to the error of d.
@@ -198,7 +215,7 @@ void Finder::store(std::int64_t i, const std::vector<Ranked>& ranked) {
 // The best of these tokens, exactly.
 std::vector<Ranked> Finder::best_of(std::int64_t i, const std::vector<std::int32_t>& ids, std::int64_t count, bool weighted) const {
   std::vector<Ranked> all;
-  for (const std::int32_t id : ids) all.push_back(ranked(i, id, weighted ? weights_[static_cast<std::size_t>(id)] : 1.0));
+  append(i, ids, weighted, all);
   std::partial_sort(all.begin(), all.begin() + count, all.end());
   all.resize(static_cast<std::size_t>(count));
   return all;
@@ -272,7 +289,7 @@ Neighbours Finder::find(const Points& points) {
   const Device device = options_.device.choose();
   const bool faiss = options_.method == "faiss" || device.cuda;
   const auto source = faiss ? faiss_candidates(prepared, near, device)
-                            : tile_candidates(prepared, by_integers(points.d), near, by_ranking() ? 3 * options_.k : 0, options_.bandwidth_neighbour, weight_);
+                            : tile_candidates(prepared, by_integers(points.d), near, by_ranking() ? 2 * options_.k + kSpare : 0, options_.bandwidth_neighbour, weight_);
   find_bandwidths(prepared, *source);
   raised_ = raise_bandwidths(result_.bandwidths);
   if (by_ranking()) {
