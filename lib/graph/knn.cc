@@ -200,8 +200,9 @@ bool Finder::certify_ranked(std::int64_t i, const RowCandidates& row, std::vecto
   out.resize(static_cast<std::size_t>(options_.k));
   // Every other token has a d of at least near_bound and a value of at least ranked_bound, up to the error of d.
   if (std::isinf(row.near_bound) || std::isinf(row.ranked_bound)) return true;
+  if (row.near_bound <= row.error) return false;  // it may even be negative, where an error is as large as d
   const double relative = error / static_cast<double>(row.near_bound);
-  return relative < 1 && out.back().value < row.ranked_bound * (1 - relative) * (1 - 1e-6);
+  return out.back().value < row.ranked_bound * (1 - relative) * (1 - 1e-6);
 }
 
 void Finder::store(std::int64_t i, const std::vector<Ranked>& ranked) {
