@@ -27,7 +27,7 @@ struct KnnOptions {
   std::string ranking = "normalised";  // by d / sqrt(rho_x rho_y), or raw: by d
   std::string bandwidth = "paper";     // how rho enters: sqrt(rho_x rho_y), or code: rho_x rho_y. MATH 2
   std::int64_t bandwidth_neighbour = 7;
-  std::string method = "tiles";        // each pair once through BLAS; or faiss: all pairs through FAISS
+  std::string method = "tiles";        // each pair once, through integers or blas (products.h); or faiss: all pairs through FAISS
   DeviceOption device;
   void add_to(Options& options);
   // Status 2 where m tokens cannot have as many neighbours.
