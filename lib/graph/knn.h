@@ -1,4 +1,4 @@
-// Exact nearest neighbours of every token. Distances are computed in single precision by matrix products, each pair once;
+// Exact nearest neighbours of every token. Distances are computed roughly by matrix products (products.h), each pair once;
 // what could be among the neighbours is computed again in double precision, in an order of summation that does not
 // depend on the machine, and a row is accepted only if the error bound proves that nothing was missed; the others are
 // done by brute force. So the result is that of a brute force in double precision, whatever threads, BLAS or FAISS.
