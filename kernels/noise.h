@@ -172,6 +172,21 @@ GDDS_HD inline Noised sik_token(const SikTables<Id>& tables, const SikTime& time
   return {token, reset || jumps > 0};
 }
 
+// t as a function of the clock Lambda, for each schedule of MATH 1.
+struct ScheduleInverse {
+  enum Form : std::int32_t { kLinear, kCosine, kGeometric, kExponential };
+  Form form;
+  double a, b;  // slope; slope; sigma_min and log(sigma_max/sigma_min); rate
+
+  GDDS_HD double operator()(double lambda) const {
+    if (form == kExponential) return lambda / a;
+    if (form == kGeometric) return natural_log(1.0 + lambda / a) / b;
+    const double gone = (1.0 - natural_exp(-lambda)) / a;
+    const double kept = gone > 1.0 ? 1.0 : gone;
+    return form == kLinear ? kept : arc_sine(kept) / 1.5707963267948966;
+  }
+};
+
 // ---- semantic kernels over the whole vocabulary (sik-dense) -------------------------------------------------------------------
 
 struct DenseTables {
@@ -184,8 +199,9 @@ struct DenseTables {
   const double* scales;            // [m]: D(x, y) = d(x, y) scales[x] scales[y]
   const double* lengths;           // [m]: |e|, for the cosine
   ClockTable clock;
-  const double* log_tau;           // [cells + 1], and its derivative by Lambda
-  const double* log_tau_slope;
+  ScheduleInverse schedule;
+  double reset_low, reset_rise, reset_steepness, reset_middle;  // lambda(t) = low + rise sigmoid(steepness (t - middle))
+  double log_tau, log_tau_rise;                                 // log tau(t) = log_tau + log_tau_rise t
 };
 
 constexpr int kLanes = 8;  // partial sums, always the same, so that a value does not depend on the vector width
@@ -323,9 +339,8 @@ struct BlockwiseDraw {
   }
 };
 
-GDDS_HD inline double tau_at(const DenseTables& t, ClockPlace at) {
-  const double step = t.clock.step;
-  return natural_exp(hermite(t.log_tau[at.cell], t.log_tau[at.cell + 1], t.log_tau_slope[at.cell] * step, t.log_tau_slope[at.cell + 1] * step)(at.z));
+GDDS_HD inline double reset_share(const DenseTables& t, double time) {
+  return t.reset_low + t.reset_rise / (1.0 + natural_exp(t.reset_steepness * (t.reset_middle - time)));
 }
 
 // The last reset as in sik_token; then events of rate 1 on the clock Lambda, each a semantic jump with probability
@@ -345,9 +360,9 @@ GDDS_HD inline Noised dense_token(const DenseTables& tables, const SikTime& time
   for (;;) {
     lambda = lambda + random.exponential();
     if (!(lambda < time.lambda)) return {token, jumped};
-    const ClockPlace at = place_of_lambda(tables.clock, lambda);
-    if (random.unit() * tables.clock.step >= a_in_cell(tables.clock, at.cell).slope(at.z)) continue;
-    token = draw(tables, tau_at(tables, at), token, random);
+    const double t = tables.schedule(lambda);
+    if (random.unit() >= 1.0 - reset_share(tables, t)) continue;
+    token = draw(tables, natural_exp(tables.log_tau + tables.log_tau_rise * t), token, random);
     jumped = true;
   }
 }

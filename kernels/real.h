@@ -3,6 +3,7 @@
 // Tests bound their errors; libraries' log and exp differ between machines.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -26,8 +27,8 @@ GDDS_HD inline std::uint64_t double_to_bits(double value) {
   return bits;
 }
 
-// In (0, 1), from the upper 53 bits; neither end occurs.
-GDDS_HD inline double unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53; }
+// In (0, 1), from the upper 52 bits: with one more, the half would be rounded away above 1/2, and 1 could occur.
+GDDS_HD inline double unit(std::uint64_t bits) { return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52; }
 
 // In {0, ..., count - 1}: the upper part of a 96-bit product, so each has its probability to within 2^-64.
 GDDS_HD inline std::int32_t below(std::int32_t count, std::uint64_t bits) {
@@ -59,10 +60,10 @@ GDDS_HD inline double natural_log(double x) {
   return (head + head * s2 * p) + static_cast<double>(e) * 1.90821492927058770002e-10 + static_cast<double>(e) * 0.693147180369123816490;
 }
 
-// e^x: 2^k times a Taylor series on |r| <= log(2)/2; 0 below -708, where the result is no longer normal. k comes out of
+// e^x: 2^k times a Taylor series on |r| <= log(2)/2; 0 below -708, where the result is no longer normal, and e^709 above 709. k comes out of
 // the last bits of a sum with a large number, so that a loop over x has no branch and no conversion in it.
 GDDS_HD inline double natural_exp(double x) {
-  const double kept = x < -708.0 ? -708.0 : x;
+  const double kept = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
   const double shifted = kept * 1.4426950408889634 + 0x1.8p52;
   const double k = shifted - 0x1.8p52;
   const double r = (kept - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
@@ -81,6 +82,19 @@ GDDS_HD inline double natural_exp(double x) {
   const double value = 1.0 + (r + r * r * p);
   const double scale = bits_to_double((double_to_bits(shifted) + 1023) << 52);
   return x < -708.0 ? 0.0 : value * scale;
+}
+
+// asin x for 0 <= x <= 1, by its series up to 1/2 and by asin x = pi/2 - 2 asin sqrt((1-x)/2) beyond.
+GDDS_HD inline double arc_sine(double x) {
+  const bool upper = x > 0.5;
+  const double z = upper ? ::sqrt((1.0 - x) * 0.5) : x, z2 = z * z;
+  double term = z, sum = z;
+  for (int n = 0; n < 26; ++n) {
+    const double odd = 2.0 * n + 1.0;
+    term = term * z2 * (odd * odd) / ((odd + 1.0) * (odd + 2.0));
+    sum = sum + term;
+  }
+  return upper ? 1.5707963267948966 - 2.0 * sum : sum;
 }
 
 // The number of events of a Poisson process with this mean, by inversion: the first n whose distribution function

@@ -1,6 +1,8 @@
 // gdds-noise: noised sequences, and the forward processes that noise them. See gdds-noise(1).
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -34,14 +36,17 @@ void noise(cli::Command& cmd) {
   cmd.option("describe", describe, "write what there is to know about the process, instead of a file");
   output.add_to(cmd);
   cmd.parse();
+  process_options.validate();
   options.validate(output.path);
+  if (describe && !text.empty()) bad_usage("--describe: cannot go with --show");
 
   std::vector<h5::Source> sources;
   if (describe) return diffusion::describe(*open_with_vocabulary(process_options, input, sources), cli::write_text);
   const h5::Input tokens(input, text.empty() ? "tokens" : "");
+  const text::Vocabulary vocabulary = text.empty() ? text::Vocabulary() : text::read_vocabulary(tokens);
   const auto process = open_process(process_options, diffusion::vocabulary_name(tokens), sources);
   if (!text.empty())
-    return show_decay(diffusion::text_or_file(text), text::read_vocabulary(tokens), *process, options.snapshots.seed, isatty(STDOUT_FILENO) == 1, cli::write_text);
+    return show_decay(diffusion::text_or_file(text), vocabulary, *process, options.snapshots.seed, isatty(STDOUT_FILENO) == 1, cli::write_text);
 
   sources.insert(sources.begin(), tokens.source());
   diffusion::NoiseSummary sum;
@@ -54,7 +59,7 @@ void noise(cli::Command& cmd) {
     sum = noise_file(tokens, *process, options, sink);
     sink.commit();
   }
-  log::info("{} sequences, {} tokens, {:.4g} % of them jumped", sum.sequences, sum.tokens, 100.0 * double(sum.jumped) / double(sum.tokens));
+  log::info("{} sequences, {} tokens, {:.4g} % of them jumped", sum.sequences, sum.tokens, 100.0 * double(sum.jumped) / double(std::max<std::uint64_t>(1, sum.tokens)));
 }
 
 void process(cli::Command& cmd) {
@@ -65,6 +70,7 @@ void process(cli::Command& cmd) {
   options.add_to(cmd);
   output.add_to(cmd);
   cmd.parse();
+  options.validate();
 
   std::vector<h5::Source> sources;
   const auto process = open_with_vocabulary(options, input, sources);

@@ -5,6 +5,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #define GDDS_X86 1
 #include <immintrin.h>
+#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 takes _mm512_undefined_epi32(), of its own header, for a mistake
 #endif
 
 namespace gdds::kernels::cpu {
@@ -39,7 +40,7 @@ __attribute__((target("avx2"))) void WidePhilox::make_avx2(const WidePhilox& p, 
   const __m256i m0 = _mm256_set1_epi32(static_cast<int>(kM0)), m1 = _mm256_set1_epi32(static_cast<int>(kM1));
   for (int half = 0; half < 2; ++half) {
     __m256i c0 = _mm256_setzero_si256();
-    __m256i c1 = _mm256_add_epi32(_mm256_set1_epi32(static_cast<int>(first) + 8 * half), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    __m256i c1 = _mm256_add_epi32(_mm256_set1_epi32(static_cast<int>(first + 8U * static_cast<unsigned>(half))), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     __m256i c2 = _mm256_set1_epi32(static_cast<int>(sequence));
     __m256i c3 = _mm256_set1_epi32(static_cast<int>(sequence >> 32));
     std::uint32_t k0 = p.key_[0], k1 = p.key_[1];

@@ -19,10 +19,12 @@ const GaussPoint kGauss[8] = {{-0.9602898564975363, 0.1012285362903763}, {-0.796
                               {0.1834346424956498, 0.3626837833783620},  {0.5255324099163290, 0.3137066458778873},
                               {0.7966664774136267, 0.2223810344533745},  {0.9602898564975363, 0.1012285362903763}};
 
-double ResetShare::operator()(double t) const {
+double ResetShare::rise() const {
   const auto g = [&](double u) { return 1 / (1 + std::exp(-steepness * (u - middle))); };
-  return floor + (ceiling - floor) * (g(t) - g(0)) / (g(1) - g(0));
+  return (ceiling - floor) / (g(1) - g(0));
 }
+
+double ResetShare::low() const { return floor - rise() / (1 + std::exp(steepness * middle)); }
 
 void ResetShare::add_to(Options& options) {
   options.option("reset-floor", floor, "lambda(0): the share of jumps that go to any token, at t = 0").range(0, 1);
@@ -77,10 +79,10 @@ double Clock::R(double t) const {
 // A + R grows by between 1 and m/(m-1) a unit of Lambda, so Newton needs no care.
 double Clock::time_of_total(double c) const {
   double t = schedule_.time_of(std::min(c, schedule_.Lambda(1)));
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const double slope = schedule_.f(t) * (a_of(t) + r_of(t));
     const double next = std::clamp(t - (total(t) - c) / slope, 0.0, 1.0);
-    if (std::abs(next - t) < 1e-15) return next;
+    if (std::abs(next - t) < 1e-14) return next;
     t = next;
   }
   return t;
@@ -89,12 +91,6 @@ double Clock::time_of_total(double c) const {
 kernels::SikTime Clock::at(double t) const {
   const double a = A(t), r = R(t);
   return {a, r, kernels::natural_exp(-r), kernels::natural_exp(-a), schedule_.Lambda(t)};
-}
-
-std::vector<double> Clock::node_times() const {
-  std::vector<double> times;
-  for (std::int32_t i = 0; i <= kCells; ++i) times.push_back(std::min(1.0, schedule_.time_of(step_ * i)));
-  return times;
 }
 
 }  // namespace gdds::diffusion

@@ -4,6 +4,7 @@
 // tabulated there, once, and are cubic between the nodes: exact to 1e-9, which a test checks.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "base/options.h"
@@ -15,9 +16,13 @@ namespace gdds::diffusion {
 // lambda(t) = floor + (ceiling - floor) (g(t) - g(0)) / (g(1) - g(0)),  g(t) = sigmoid(steepness (t - middle)).
 struct ResetShare {
   double floor = 0.01, ceiling = 1, steepness = 10, middle = 0.6;
-  double operator()(double t) const;
+  double operator()(double t) const { return low() + rise() / (1 + std::exp(-steepness * (t - middle))); }
+  // As low + rise sigmoid(steepness (t - middle)).
+  double rise() const;
+  double low() const;
   void add_to(Options& options);
   void validate() const;
+  bool operator==(const ResetShare&) const = default;
 };
 
 class Clock {
@@ -36,8 +41,6 @@ class Clock {
   kernels::SikTime at(double t) const;
   kernels::ClockTable table() const;
   const Schedule& schedule() const { return schedule_; }
-  // t of each node.
-  std::vector<double> node_times() const;
 
  private:
   Schedule schedule_;

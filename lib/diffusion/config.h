@@ -28,16 +28,19 @@ inline Json to_json(const ResetShare& s) { return {{"floor", s.floor}, {"ceiling
 // of range is status 3 with the file's name.
 class ConfigReader {
  public:
-  ConfigReader(std::string text, std::string file);
+  // `where` leads the names of members in messages.
+  ConfigReader(const std::string& text, std::string file, std::string where = "");
   ConfigReader part(const std::string& name) const;
   double number(const std::string& name, double otherwise, double low, double high) const;
+  std::int32_t integer(const std::string& name, std::int32_t otherwise, std::int32_t low, std::int32_t high) const;
   std::string word(const std::string& name, const std::string& otherwise, const std::vector<std::string>& words) const;
-  Schedule schedule() const;
+  // `name` is that of the attribute, which the object may repeat but not contradict.
+  Schedule schedule(const std::string& name) const;
   ResetShare reset_share() const;
 
  private:
   Json json_;
-  std::string file_;
+  std::string file_, where_;
 };
 
 }  // namespace gdds::diffusion

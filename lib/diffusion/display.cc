@@ -1,13 +1,13 @@
 // See display.h.
 #include "diffusion/display.h"
 
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/invocation.h"
+#include "diffusion/open.h"
 #include "text/encoder.h"
 #include "text/tokenize.h"
 
@@ -40,8 +40,8 @@ std::string styled(const std::string& text, bool moved, bool reset, const Style&
 }  // namespace
 
 std::string text_or_file(const std::string& text) {
-  std::ifstream file(text, std::ios::binary);
-  std::string contents = file ? std::string{std::istreambuf_iterator<char>(file), {}} : text;
+  std::error_code ignored;
+  std::string contents = std::filesystem::exists(text, ignored) && !std::filesystem::is_directory(text, ignored) ? read_text(text) : text;
   while (contents.ends_with('\n')) contents.pop_back();
   return contents;
 }

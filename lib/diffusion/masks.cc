@@ -70,7 +70,7 @@ class MaskingBridge final : public Bridge {
 };
 
 void require_mask(const char* name, const VocabularyName& v) {
-  if (v.mask < 0) reject("process {}: the vocabulary '{}' has no mask; 'gdds-tokenize convert --mask' adds one", name, v.name);
+  if (v.mask < 0) reject("process {}: the vocabulary '{}' has no mask, or its file does not name it in /vocab@mask; 'gdds-tokenize convert --mask' adds one", name, v.name);
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ std::vector<NamedArray> HierarchicalProcess::arrays() const {
 std::vector<std::pair<std::string, std::string>> HierarchicalProcess::facts() const {
   const std::int32_t token = vocabulary().mask == 0 ? 1 : 0;
   const auto p = probabilities(token, 0, 1);
-  return {{"clusters", std::to_string(clusters_count_)}, {"states", std::to_string(states())}, {"stays at t = 1", fmt::format("{:.6g}", p[0])},
+  return {{"clusters", std::to_string(clusters_count_)}, {"stays at t = 1", fmt::format("{:.6g}", p[0])},
           {"in its cluster at t = 1", fmt::format("{:.6g}", p[1])}, {"at the mask at t = 1", fmt::format("{:.6g}", p[2])}};
 }
 
@@ -186,10 +186,9 @@ void MaskRatesProcess::rates_from(std::int32_t y, double t, std::span<double> ou
 }
 
 Path MaskRatesProcess::path(std::int32_t x0, double t, TokenRandom& random) const {
-  if (form_ != "power") return Process::path(x0, t, random);
-  const double e = random.exponential();
+  const double e = random.exponential(), rate = rates_[static_cast<std::size_t>(x0)];
   if (x0 == vocabulary().mask || e >= survival(x0, t)) return {};
-  const double time = std::pow(schedule().time_of(e), 1 / rates_[static_cast<std::size_t>(x0)]);
+  const double time = form_ == "power" ? std::pow(schedule().time_of(e), 1 / rate) : schedule().time_of(e / rate);
   return {{std::min(t, time)}, {{vocabulary().mask, true}}};
 }
 

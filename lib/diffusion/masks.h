@@ -63,7 +63,7 @@ class MaskRatesProcess final : public MaskingProcess {
   double time_of(double clock) const override { return schedule().time_of(clock / largest_); }
   std::optional<Jump> jump(std::int32_t y, double t, TokenRandom& random) const override;
   void rates_from(std::int32_t y, double t, std::span<double> out) const override;
-  // Of the form "power" no clock bounds all tokens: the one jump by inversion.
+  // The one jump by inversion: no clock bounds all tokens of the form "power", and of "rate" it would be the fastest's.
   Path path(std::int32_t x0, double t, TokenRandom& random) const override;
   Way way(std::int32_t y) const override;
   std::array<double, 3> probabilities(std::int32_t y, double s, double t) const override;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kSumTolerance = 1e-6;  // columns are normalised exactly after this check
 constexpr double kLongest = 16;         // mean number of candidates of one series
+constexpr double kFastest = 1e6;        // exit rate: a token's path has some seven times as many candidates
 
 class MatrixTransition final : public Transition {
  public:
@@ -151,7 +152,7 @@ void MatrixProcess::finish(const std::string& file) {
     piece.sums.resize(piece.weights.size());
     for (std::int32_t y = 0; y < m(); ++y) {
       const double exit = piece.exit[static_cast<std::size_t>(y)];
-      if (!(exit >= 0) || std::isinf(exit)) reject("{}: /matrix/exit[{}, {}]: expected a finite rate, not negative, found {}", file, p, y, exit);
+      if (!(exit >= 0 && exit <= kFastest)) reject("{}: /matrix/exit[{}, {}]: expected a rate from 0 to {}, found {}", file, p, y, kFastest, exit);
       piece.fastest = std::max(piece.fastest, exit);
       const auto begin = static_cast<std::size_t>(piece.offsets[static_cast<std::size_t>(y)]), end = static_cast<std::size_t>(piece.offsets[static_cast<std::size_t>(y) + 1]);
       double sum = 0;

@@ -25,6 +25,7 @@ NeighbourTable read_neighbours(const h5::Input& input, const std::string& group)
 }
 
 void check(const NeighbourTable& t, const std::string& file) {
+  if (t.k < 1) reject("{}: ids: expected at least one neighbour a token, found none", file);
   for (std::size_t at = 0; at < t.ids.size(); ++at) {
     const std::size_t y = at / static_cast<std::size_t>(t.k), i = at % static_cast<std::size_t>(t.k);
     if (t.ids[at] < 0 || t.ids[at] >= t.m || t.ids[at] == static_cast<std::int32_t>(y))

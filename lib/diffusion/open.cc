@@ -2,9 +2,10 @@
 #include "diffusion/open.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <cstdio>
+#include <filesystem>
 
 #include "base/hash.h"
 #include "base/number.h"
@@ -19,18 +20,20 @@ namespace {
 
 const std::vector<std::string> kNames = {"absorb", "uniform", "hybrid", "sik-knn", "sik-dense", "hierarchical", "mask-rates"};
 
+constexpr double kLowestRate = 1e-12, kHighestRate = 1e6;
+const char* const kCluster = "a cluster's number, from 0 to 1000000";
+const char* const kRate = "a rate from 1e-12 to 1e6";
+
 void check_vocabulary(const h5::Input& input, const VocabularyName& wanted) {
   const VocabularyName found = vocabulary_name(input);
-  if (found.hash == wanted.hash) return;
+  if (found.hash == wanted.hash && found.size == wanted.size) return;
   reject("{}: its vocabulary is '{}' ({} tokens, {}), expected '{}' ({} tokens, {})", input.name(), found.name, found.size, found.hash.substr(0, 8), wanted.name,
          wanted.size, wanted.hash.substr(0, 8));
 }
 
 // A number a line, as many as there are tokens.
-std::vector<double> read_numbers(const std::string& path, std::int32_t m, double low, const char* what, std::vector<h5::Source>& sources) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail_errno(path, "cannot open", errno);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+std::vector<double> read_numbers(const std::string& path, std::int32_t m, double low, double high, const char* what, std::vector<h5::Source>& sources) {
+  const std::string text = read_text(path);
   sources.push_back({path, hash_hex(text), ""});
   std::vector<double> numbers;
   for (std::size_t at = 0, line = 1; at < text.size(); ++line) {
@@ -42,7 +45,7 @@ std::vector<double> read_numbers(const std::string& path, std::int32_t m, double
     } catch (const Error&) {
       reject("{}: line {}: expected {}, found '{}'", path, line, what, one_line(word));
     }
-    if (!(number >= low) || std::isinf(number)) reject("{}: line {}: expected {}, found {}", path, line, what, word);
+    if (!(number >= low && number <= high)) reject("{}: line {}: expected {}, found {}", path, line, what, word);
     numbers.push_back(number);
     at = end + 1;
   }
@@ -52,8 +55,8 @@ std::vector<double> read_numbers(const std::string& path, std::int32_t m, double
 
 std::vector<std::int32_t> read_clusters(const std::string& path, std::int32_t m, std::vector<h5::Source>& sources) {
   std::vector<std::int32_t> clusters;
-  for (const double number : read_numbers(path, m, 0, "a cluster's number from 0 on", sources)) {
-    if (number != std::floor(number) || number > 1e6) reject("{}: line {}: expected a cluster's number from 0 on, found {}", path, clusters.size() + 1, number);
+  for (const double number : read_numbers(path, m, 0, 1e6, kCluster, sources)) {
+    if (number != std::floor(number)) reject("{}: line {}: expected {}, found {}", path, clusters.size() + 1, kCluster, number);
     clusters.push_back(static_cast<std::int32_t>(number));
   }
   return clusters;
@@ -100,7 +103,6 @@ void check_files(const ProcessOptions& o) {
 }
 
 std::unique_ptr<Process> make_sik(const ProcessOptions& o, const VocabularyName& vocabulary, std::vector<h5::Source>& sources) {
-  o.resets.validate();
   NeighbourTable table = open_neighbours(o.neighbours, vocabulary, sources);
   const double epsilon = o.kernel_perplexity > 0 ? epsilon_for_perplexity(table, o.kernel_perplexity) : o.epsilon;
   if (o.process == "sik-knn") return std::make_unique<SikKnnProcess>(o.schedule.make(), vocabulary, o.resets, std::move(table), epsilon);
@@ -112,7 +114,7 @@ std::unique_ptr<Process> make_sik(const ProcessOptions& o, const VocabularyName&
 
 std::unique_ptr<Process> make_hierarchical(const ProcessOptions& o, const VocabularyName& vocabulary, std::vector<h5::Source>& sources) {
   if (o.embedding.empty()) return std::make_unique<HierarchicalProcess>(o.schedule.make(), vocabulary, read_clusters(o.clusters, vocabulary.size, sources), o.cluster_rate);
-  const std::int64_t count = parse_integer(o.clusters);
+  const std::int64_t count = o.clusters.size() > 9 ? -1 : parse_integer(o.clusters);
   if (count < 1 || count > vocabulary.size) bad_usage("--clusters: expected from 1 to {}, found {}", vocabulary.size, o.clusters);
   const Embedding e = open_embedding(o.embedding, vocabulary, sources);
   return std::make_unique<HierarchicalProcess>(o.schedule.make(), vocabulary, graph::cluster_points({e.values.data(), vocabulary.size, e.d}, count), o.cluster_rate);
@@ -136,24 +138,48 @@ void ProcessOptions::add_to(Options& options) {
   options.option("mask-form", mask_form, "mask-rates: a token of rate w survives with alpha(t)^w, or with alpha(t^w) as in GenMD4").choices({"rate", "power"});
 }
 
+std::string read_text(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) fail_errno(path, "cannot open", errno);
+  std::string text;
+  char part[4096];
+  while (const std::size_t n = std::fread(part, 1, sizeof part, file.get())) text.append(part, n);
+  if (std::ferror(file.get())) fail_errno(path, "cannot read", errno);
+  return text;
+}
+
 bool ProcessOptions::is_file() const { return std::find(kNames.begin(), kNames.end(), process) == kNames.end(); }
+
+void ProcessOptions::validate() const {
+  check_files(*this);
+  if (!is_file()) {
+    schedule.make();
+    return resets.validate();
+  }
+  std::error_code ignored;
+  if (process != "-" && process.find_first_of("./") == std::string::npos && !std::filesystem::exists(process, ignored))
+    bad_usage("--process: expected absorb, uniform, hybrid, sik-knn, sik-dense, hierarchical, mask-rates or a process file, found '{}'", process);
+  const ProcessOptions plain;
+  for (const auto& [name, same] : {std::pair{"schedule", schedule == plain.schedule}, {"epsilon", epsilon == plain.epsilon && epsilon_end == plain.epsilon_end},
+                                   {"kernel-perplexity", kernel_perplexity == plain.kernel_perplexity}, {"reset-floor", resets == plain.resets},
+                                   {"hybrid-share", hybrid == plain.hybrid}, {"cluster-rate", cluster_rate == plain.cluster_rate}, {"mask-form", mask_form == plain.mask_form}})
+    if (!same) bad_usage("--{}: the process file {} has its own", name, process);
+}
 
 std::string ProcessOptions::file_with_vocabulary() const { return is_file() ? process : !neighbours.empty() ? neighbours : embedding; }
 
 std::unique_ptr<Process> open_process(const ProcessOptions& o, const VocabularyName& vocabulary, std::vector<h5::Source>& sources) {
+  o.validate();
   if (o.is_file()) {
-    if (o.process.find_first_of("./") == std::string::npos && !std::ifstream(o.process))
-      bad_usage("--process: expected absorb, uniform, hybrid, sik-knn, sik-dense, hierarchical, mask-rates or a process file, found '{}'", o.process);
     const h5::Input input(o.process, "process");
     check_vocabulary(input, vocabulary);
     sources.push_back(input.source());
     return read_process(input);
   }
-  check_files(o);
   if (o.process == "sik-knn" || o.process == "sik-dense") return make_sik(o, vocabulary, sources);
   if (o.process == "hierarchical") return make_hierarchical(o, vocabulary, sources);
   if (o.process == "mask-rates")
-    return std::make_unique<MaskRatesProcess>(o.schedule.make(), vocabulary, read_numbers(o.mask_rates, vocabulary.size, 1e-12, "a positive rate", sources), o.mask_form);
+    return std::make_unique<MaskRatesProcess>(o.schedule.make(), vocabulary, read_numbers(o.mask_rates, vocabulary.size, kLowestRate, kHighestRate, kRate, sources), o.mask_form);
   return std::make_unique<ResetProcess>(o.process, o.schedule.make(), vocabulary, o.hybrid);
 }
 
@@ -161,8 +187,9 @@ std::unique_ptr<Process> read_process(const h5::Input& input) {
   const ConfigReader config(input.text("/process/config"), input.name());
   const std::string name = input.string_attribute("/process@name");
   VocabularyName vocabulary = vocabulary_name(input);
-  const Schedule schedule = config.schedule();
-  vocabulary.mask = static_cast<std::int32_t>(config.number("mask", vocabulary.mask, -1, vocabulary.size - 1));
+  config.word("name", name, {name});
+  const Schedule schedule = config.schedule(input.string_attribute("/process@schedule"));
+  vocabulary.mask = config.integer("mask", vocabulary.mask, -1, vocabulary.size - 1);
   const auto require = [&](const char* path) {
     if (!input.has(path)) reject("{}: {} is missing, which process {} needs", input.name(), path, name);
   };
@@ -173,7 +200,7 @@ std::unique_ptr<Process> read_process(const h5::Input& input) {
     require("/mask_rates");
     auto rates = input.read<double>("/mask_rates");
     for (std::size_t i = 0; i < rates.size(); ++i)
-      if (!(rates[i] > 0) || std::isinf(rates[i])) reject("{}: /mask_rates[{}]: expected a positive rate, found {}", input.name(), i, rates[i]);
+      if (!(rates[i] >= kLowestRate && rates[i] <= kHighestRate)) reject("{}: /mask_rates[{}]: expected {}, found {}", input.name(), i, kRate, rates[i]);
     return std::make_unique<MaskRatesProcess>(schedule, vocabulary, std::move(rates), config.word("form", "rate", {"rate", "power"}));
   }
   if (name == "hierarchical") {

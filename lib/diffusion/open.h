@@ -22,6 +22,8 @@ struct ProcessOptions {
   double cluster_rate = 1;
   std::string mask_form = "rate";
   void add_to(Options& options);
+  // Status 2 for what cannot be, before any file is opened.
+  void validate() const;
 
   bool is_file() const;
   // A file that names the vocabulary (a process, neighbours or an embedding), or nothing.
@@ -30,6 +32,9 @@ struct ProcessOptions {
 
 // Checks everything; a file of another vocabulary is status 3. What was read is added to `sources`.
 std::unique_ptr<Process> open_process(const ProcessOptions& options, const VocabularyName& vocabulary, std::vector<h5::Source>& sources);
+
+// A text file; status 1 if it cannot be read.
+std::string read_text(const std::string& path);
 
 // From a `process` file, or from any file that carries a process (a model).
 std::unique_ptr<Process> read_process(const h5::Input& input);

@@ -7,12 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 
 namespace gdds::diffusion {
 namespace {
 
 constexpr double kLargestMean = 64;  // of one inversion
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
 
 // A Poisson number of any mean: sums of smaller ones.
 std::int64_t poisson(double mean, TokenRandom& random) {
@@ -41,9 +43,10 @@ class GeneralBridge final : public Bridge {
 }  // namespace
 
 VocabularyName vocabulary_name(const h5::Input& input) {
-  VocabularyName v{input.string_attribute("/vocab@name"), input.string_attribute("/vocab@hash"), static_cast<std::int32_t>(input.integer_attribute("/vocab@size")), -1};
-  if (input.attribute("/vocab@mask")) v.mask = static_cast<std::int32_t>(input.integer_attribute("/vocab@mask"));
-  return v;
+  const std::int64_t size = input.integer_attribute("/vocab@size"), mask = input.attribute("/vocab@mask") ? input.integer_attribute("/vocab@mask") : -1;
+  if (size > kMostTokens) reject("{}: /vocab@size: expected at most {}, found {}", input.name(), kMostTokens, size);
+  if (mask < -1 || mask >= size) reject("{}: /vocab@mask: expected an id below {}, or -1, found {}", input.name(), size, mask);
+  return {input.string_attribute("/vocab@name"), input.string_attribute("/vocab@hash"), static_cast<std::int32_t>(size), static_cast<std::int32_t>(mask)};
 }
 
 std::int32_t draw_index(std::span<const double> weights, double u) {

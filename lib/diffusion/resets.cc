@@ -78,7 +78,7 @@ void HybridShape::add_to(Options& options) {
 ResetProcess::ResetProcess(const std::string& name, const Schedule& schedule, const VocabularyName& vocabulary, const HybridShape& shape)
     : Process(name, schedule, vocabulary), shape_(shape) {
   if (name != "uniform" && vocabulary.mask < 0)
-    reject("process {}: the vocabulary '{}' has no mask; 'gdds-tokenize convert --mask' adds one", name, vocabulary.name);
+    reject("process {}: the vocabulary '{}' has no mask, or its file does not name it in /vocab@mask; 'gdds-tokenize convert --mask' adds one", name, vocabulary.name);
 }
 
 double ResetProcess::excess(double a) const { return shape_.share / (1 - shape_.share) * std::pow(4 * a * (1 - a), shape_.gamma / 2); }

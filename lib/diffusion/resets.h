@@ -15,6 +15,7 @@ struct HybridShape {
   double share = 0.1;
   double gamma = 1;
   void add_to(Options& options);
+  bool operator==(const HybridShape&) const = default;
 };
 
 class ResetProcess final : public Process {

@@ -41,6 +41,14 @@ double Schedule::time_of(double clock) const {
   return -std::expm1(-clock) / slope(*this);
 }
 
+kernels::ScheduleInverse Schedule::inverse() const {
+  using Inverse = kernels::ScheduleInverse;
+  if (name == "cosine") return {Inverse::kCosine, slope(*this), 0};
+  if (name == "geometric") return {Inverse::kGeometric, sigma_min, std::log(sigma_max / sigma_min)};
+  if (name == "exponential") return {Inverse::kExponential, rate, 0};
+  return {Inverse::kLinear, slope(*this), 0};
+}
+
 void ScheduleOptions::add_to(Options& options) {
   options.option("schedule", name, "how alpha falls from 1 to nearly 0").choices({"log-linear", "linear", "cosine", "geometric", "exponential"});
   options.option("schedule-eps", eps, "alpha(1) of log-linear, the floor of linear and cosine; 0: 1e-3 of log-linear, 1e-4 of the others").range(0, 0.4);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/options.h"
+#include "noise.h"
 
 namespace gdds::diffusion {
 
@@ -21,6 +22,7 @@ class Schedule {
   double f(double t) const;
   double alpha(double t) const;
   double time_of(double Lambda) const;  // the inverse of Lambda
+  kernels::ScheduleInverse inverse() const;  // the same for kernels
 
   bool operator==(const Schedule&) const = default;
 };
@@ -32,6 +34,7 @@ struct ScheduleOptions {
   double rate = 11.512925464970229;
   void add_to(Options& options);
   Schedule make() const;  // status 2 where the numbers make no schedule
+  bool operator==(const ScheduleOptions&) const = default;
 };
 
 }  // namespace gdds::diffusion

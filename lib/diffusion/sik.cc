@@ -161,15 +161,27 @@ SikDenseProcess::SikDenseProcess(const Schedule& schedule, const VocabularyName&
     const float* row = points_.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(d);
     lengths_.push_back(std::sqrt(kernels::lane_sum<true>(row, row, d)));
   }
-  for (const double t : clock_.node_times()) {
-    log_tau_.push_back(std::log(temperature_(t)));
-    log_tau_slope_.push_back(std::log(temperature_.end / temperature_.begin) / schedule.f(t));
-  }
+  check_head();
+}
+
+// The rejection is exact if the table is what it should be: nearest first, and of this embedding.
+void SikDenseProcess::check_head() const {
+  for (std::int32_t y = 0; y < m(); ++y)
+    for (std::int32_t i = 0; i < table_.k; ++i) {
+      const std::size_t at = static_cast<std::size_t>(y) * static_cast<std::size_t>(table_.k) + static_cast<std::size_t>(i);
+      if (i > 0 && scaled_[at] < scaled_[at - 1] * (1 - 1e-9)) reject("process sik-dense: the neighbours of token {} are not sorted by their distance over bandwidths", y);
+      if (i > 0 && i + 1 < table_.k) continue;
+      const double found = kernels::scaled_distance(tables(), table_.ids[at], y);
+      if (std::abs(found - scaled_[at]) > 1e-6 * (1 + found))
+        reject("process sik-dense: the neighbours are not those of the embedding: from token {} to {} the distance over bandwidths is {:.6g} in the table and {:.6g} in it", y,
+               table_.ids[at], scaled_[at], found);
+    }
 }
 
 kernels::DenseTables SikDenseProcess::tables() const {
   return {m(), table_.k, d_, table_.metric == "cosine", table_.ids.data(), by_id_.data(), scaled_.data(), points_.data(), scales_.data(), lengths_.data(),
-          clock_.table(), log_tau_.data(), log_tau_slope_.data()};
+          clock_.table(), schedule().inverse(), share_.low(), share_.rise(), share_.steepness, share_.middle, std::log(temperature_.begin),
+          std::log(temperature_.end / temperature_.begin)};
 }
 
 std::int32_t SikDenseProcess::semantic_jump(std::int32_t y, double t, TokenRandom& random) const {

@@ -106,13 +106,14 @@ class SikDenseProcess final : public SikProcess {
   std::int32_t semantic_jump(std::int32_t y, double t, TokenRandom& random) const override;
   void kernel_column(std::int32_t y, double t, std::span<double> out) const override;
   kernels::DenseTables tables() const;
+  void check_head() const;
 
   const NeighbourTable table_;
   const std::vector<float> points_;
   const std::int32_t d_;
   const Temperature temperature_;
   std::vector<std::int32_t> by_id_;
-  std::vector<double> scaled_, scales_, lengths_, log_tau_, log_tau_slope_;
+  std::vector<double> scaled_, scales_, lengths_;
 };
 
 }  // namespace gdds::diffusion

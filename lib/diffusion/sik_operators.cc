@@ -4,6 +4,7 @@
 // Everything before the last reset is forgotten, so the second term has rank one.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "diffusion/sik.h"
 
@@ -19,21 +20,25 @@ std::vector<double> poisson_weights(double mean) {
   return p;
 }
 
-// c_n(t, s): over the clock Lambda, in panels of Gauss-Legendre.
+// c_n(t, s): over the clock Lambda, in panels of Gauss-Legendre. The panels lie closer towards the end, as the square of the
+// distance from it, since lambda(t) has the slope of a square root there on the cosine schedule. Their sum is known: 1 - e^{-(R_t-R_s)}.
 std::vector<double> reset_coefficients(const Clock& clock, double s, double t) {
   constexpr int kPanels = 64;
-  const double from = clock.schedule().Lambda(s), to = clock.schedule().Lambda(t), half = (to - from) / (2 * kPanels);
+  const double from = clock.schedule().Lambda(s), to = clock.schedule().Lambda(t), half = 1.0 / (2 * kPanels);
   const double A = clock.A(t), R = clock.R(t);
   std::vector<double> c(poisson_weights(std::max(0.0, A - clock.A(s))).size(), 0.0);
   for (int panel = 0; panel < kPanels; ++panel)
     for (const GaussPoint& g : kGauss) {
-      const double u = std::clamp(clock.schedule().time_of(from + half * (2 * panel + 1 + g.x)), s, t);
-      double p = half * g.weight * clock.r_of(u) * std::exp(-(R - clock.R(u)) - (A - clock.A(u)));
+      const double left = 1 - half * (2 * panel + 1 + g.x);
+      const double u = std::clamp(clock.schedule().time_of(to - (to - from) * left * left), s, t);
+      double p = 2 * left * (to - from) * half * g.weight * clock.r_of(u) * std::exp(-(R - clock.R(u)) - (A - clock.A(u)));
       for (std::size_t n = 0; n < c.size(); ++n) {
         c[n] += p;
         p *= (A - clock.A(u)) / static_cast<double>(n + 1);
       }
     }
+  const double sum = std::accumulate(c.begin(), c.end(), 0.0), exact = -std::expm1(-(R - clock.R(s)));
+  for (double& value : c) value *= sum > 0 ? exact / sum : 0;
   return c;
 }
 

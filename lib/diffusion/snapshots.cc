@@ -73,7 +73,7 @@ class SnapshotWriter {
 
 void count(const SnapshotBatch& batch, NoiseSummary& sum) {
   sum.sequences += static_cast<std::uint64_t>(batch.n);
-  sum.tokens += batch.x0.size();
+  sum.tokens += batch.lengths.empty() ? batch.x0.size() : std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::uint64_t{0});
   for (const std::uint8_t j : batch.jumped) sum.jumped += j;
 }
 
@@ -236,7 +236,7 @@ NoiseSummary noise_file(const h5::Input& tokens, const Process& process, const N
 NoiseSummary noise_stream(const h5::Input& tokens, const Process& process, const NoiseOptions& options, h5::StreamWriter& stream) {
   const Sequences sequences(tokens);
   SnapshotSource source(sequences, process, options.snapshots, true);
-  Progress progress("noising", static_cast<std::uint64_t>(options.batches * options.batch_size * sequences.length()), "tokens");
+  Progress progress("noising", static_cast<std::uint64_t>(options.batches) * static_cast<std::uint64_t>(options.batch_size * sequences.length()), "tokens");
   NoiseSummary sum;
   for (std::int64_t i = 0; options.batches == 0 || i < options.batches; ++i) {
     const SnapshotBatch batch = source.batch(static_cast<std::uint64_t>(i * options.batch_size), options.batch_size);

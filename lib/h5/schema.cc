@@ -94,9 +94,9 @@ std::vector<Kind> make_kinds() {
            neighbours("/neighbours/ids", "/neighbours/distances", "/neighbours/bandwidths", optional) +
            Fields{{"/embedding", optional, "float32", "m, d", "vectors, a row a token (sik-dense)", "finite"},
                   {"/clusters", optional, "int32", "m", "cluster of each token (hierarchical)", "not negative"},
-                  {"/mask_rates", optional, "float64", "m", "rate of each token (per-token masks)", "positive"},
+                  {"/mask_rates", optional, "float64", "m", "rate of each token (mask-rates)", "from 1e-12 to 1e6"},
                   {"/matrix/times", optional, "float64", "p+1", "ends of the time pieces", "from 0 to 1, increasing"},
-                  {"/matrix/exit", optional, "float64", "p, m", "exit rate of each state", "not negative"},
+                  {"/matrix/exit", optional, "float64", "p, m", "exit rate of each state", "from 0 to 1e6"},
                   {"/matrix/dense", optional, "float64", "p, m, m", "jump kernel [piece, from, to]",
                    "not negative, sums to 1 over to"},
                   {"/matrix/offsets", optional, "int64", "p, m+1", "where each column begins in rows", "not decreasing"},
