@@ -67,6 +67,25 @@ Fields neighbours(std::string_view ids, std::string_view distances, std::string_
   };
 }
 
+// A forward process; a model carries the one it was trained on.
+Fields process(std::string_view config_length, bool need) {
+  return Fields{{"/process@name", need, "string", "", "absorb, uniform, hybrid, sik-knn, ...", ""},
+                {"/process@schedule", need, "string", "", "log-linear, linear, cosine, ...", ""},
+                {"/process/config", need, "text", config_length, "all its options", "a JSON object"}} +
+         neighbours("/neighbours/ids", "/neighbours/distances", "/neighbours/bandwidths", optional) +
+         Fields{{"/embedding", optional, "float32", "m, d", "vectors, a row a token (sik-dense)", "finite"},
+                {"/clusters", optional, "int32", "m", "cluster of each token (hierarchical)", "not negative"},
+                {"/mask_rates", optional, "float64", "m", "rate of each token (mask-rates)", "from 1e-12 to 1e6"},
+                {"/matrix/times", optional, "float64", "p+1", "ends of the time pieces", "from 0 to 1, increasing"},
+                {"/matrix/exit", optional, "float64", "p, m", "exit rate of each state", "from 0 to 1e6"},
+                {"/matrix/dense", optional, "float64", "p, m, m", "jump kernel [piece, from, to]",
+                 "not negative, sums to 1 over to"},
+                {"/matrix/offsets", optional, "int64", "p, m+1", "where each column begins in rows", "not decreasing"},
+                {"/matrix/rows", optional, "int32", "z", "targets of sparse columns", "below m"},
+                {"/matrix/weights", optional, "float64", "z", "their probabilities",
+                 "not negative, sums to 1 a column"}};
+}
+
 std::vector<Kind> make_kinds() {
   const Fields named = common() + vocabulary_name();
   return {
@@ -86,23 +105,7 @@ std::vector<Kind> make_kinds() {
                   {"/ids@ranking", required, "string", "", "what the nearest are nearest by", "raw or normalised"},
                   {"/ids@bandwidth", required, "string", "", "how rho enters", "paper or code"},
                   {"/ids@bandwidth_neighbour", required, "integer", "", "rank that gives rho", "at least 1"}}},
-      {"process", "a forward process: schedule and jump kernel",
-       named +
-           Fields{{"/process@name", required, "string", "", "absorb, uniform, hybrid, sik-knn, ...", ""},
-                  {"/process@schedule", required, "string", "", "log-linear, linear, cosine, ...", ""},
-                  {"/process/config", required, "text", "c", "all its options", "a JSON object"}} +
-           neighbours("/neighbours/ids", "/neighbours/distances", "/neighbours/bandwidths", optional) +
-           Fields{{"/embedding", optional, "float32", "m, d", "vectors, a row a token (sik-dense)", "finite"},
-                  {"/clusters", optional, "int32", "m", "cluster of each token (hierarchical)", "not negative"},
-                  {"/mask_rates", optional, "float64", "m", "rate of each token (mask-rates)", "from 1e-12 to 1e6"},
-                  {"/matrix/times", optional, "float64", "p+1", "ends of the time pieces", "from 0 to 1, increasing"},
-                  {"/matrix/exit", optional, "float64", "p, m", "exit rate of each state", "from 0 to 1e6"},
-                  {"/matrix/dense", optional, "float64", "p, m, m", "jump kernel [piece, from, to]",
-                   "not negative, sums to 1 over to"},
-                  {"/matrix/offsets", optional, "int64", "p, m+1", "where each column begins in rows", "not decreasing"},
-                  {"/matrix/rows", optional, "int32", "z", "targets of sparse columns", "below m"},
-                  {"/matrix/weights", optional, "float64", "z", "their probabilities",
-                   "not negative, sums to 1 a column"}}},
+      {"process", "a forward process: schedule and jump kernel", named + process("c", required)},
       {"snapshots", "noised sequences, the batches of training",
        named + Fields{{"/x0", required, kIds, "n, L", "clean sequences", "below m"},
                       {"/xt", required, kIds, "n, L", "noised sequences", "below the number of states"},
@@ -124,8 +127,9 @@ std::vector<Kind> make_kinds() {
                   {"/parameters/*", required, "float32|float16|bfloat16", "...", "a parameter, by its name", "finite"},
                   {"/ema/*", optional, "float32", "...", "its moving average", "shape of the parameter"},
                   {"/optimizer/*", optional, "float32|int64", "...", "optimiser state", ""},
-                  {"/process/config", optional, "text", "q", "forward process it was trained on", "a JSON object"},
-                  {"/curve", optional, "float64", "s, f", "log of the training, a row a report", ""}}},
+                  {"/curve", optional, "float64", "s, f", "log of the training, a row a report", ""},
+                  {"/curve@columns", optional, "string", "", "names of its f columns", "commas between them"}} +
+           process("q", optional)},
       {"samples", "sequences drawn from a model",
        named + Fields{{"/tokens", required, kIds, "n, L", "sequences", "below m"},
                       {"/lengths", optional, "int32", "n", "tokens of each sequence that count", "from 0 to L"},

@@ -99,6 +99,56 @@ text::Vocabulary sample_vocabulary() {
   return v;
 }
 
+// A network that could be: a DDiT of one block for the sample's vocabulary, on absorb. What it is made of is not written
+// twice: the reader of the file compares the shapes with the network's own.
+constexpr std::uint64_t kWidth = 4, kTime = 3;
+const char* const kModel =
+    R"({"model":{"arch":"ddit","states":11,"m":11,"d":4,"blocks":1,"heads":2,"conditioning":3,"mlp_ratio":4,"length":7,)"
+    R"("dropout":0.1,"rotary_base":10000.0,"time_conditioning":true},"training":{"objective":"snapshot","posterior":"full"}})";
+const char* const kAbsorb = R"({"name":"absorb","schedule":{"name":"log-linear","eps":0.001},"mask":10})";
+const std::vector<std::pair<std::string, h5::Shape>>& model_parameters() {
+  static const std::vector<std::pair<std::string, h5::Shape>> shapes = {
+      {"vocab_embed.embedding", {kTokens, kWidth}},
+      {"sigma_map.mlp.0.weight", {kTime, 256}},
+      {"sigma_map.mlp.0.bias", {kTime}},
+      {"sigma_map.mlp.2.weight", {kTime, kTime}},
+      {"sigma_map.mlp.2.bias", {kTime}},
+      {"blocks.0.norm1.weight", {kWidth}},
+      {"blocks.0.attn_qkv.weight", {3 * kWidth, kWidth}},
+      {"blocks.0.attn_out.weight", {kWidth, kWidth}},
+      {"blocks.0.norm2.weight", {kWidth}},
+      {"blocks.0.mlp.0.weight", {4 * kWidth, kWidth}},
+      {"blocks.0.mlp.0.bias", {4 * kWidth}},
+      {"blocks.0.mlp.2.weight", {kWidth, 4 * kWidth}},
+      {"blocks.0.mlp.2.bias", {kWidth}},
+      {"blocks.0.adaLN_modulation.weight", {6 * kWidth, kTime}},
+      {"blocks.0.adaLN_modulation.bias", {6 * kWidth}},
+      {"output_layer.norm_final.weight", {kWidth}},
+      {"output_layer.linear.weight", {kTokens, kWidth}},
+      {"output_layer.linear.bias", {kTokens}},
+      {"output_layer.adaLN_modulation.weight", {2 * kWidth, kTime}},
+      {"output_layer.adaLN_modulation.bias", {2 * kWidth}},
+  };
+  return shapes;
+}
+
+void write_model(h5::Output& output, std::uint64_t variant) {
+  output.attribute("/@step", std::int64_t{1});
+  output.attribute("/@position", std::int64_t{1} + static_cast<std::int64_t>(variant));
+  output.text("/config", kModel);
+  output.attribute("/process@name", std::string("absorb"));
+  output.attribute("/process@schedule", std::string("log-linear"));
+  output.text("/process/config", kAbsorb);
+  output.write("/curve", {2, 2}, std::span<const double>(std::vector<double>{1, 2.5, 2, 2.25}));
+  output.attribute("/curve@columns", std::string("step,loss"));
+  for (const std::uint64_t group : {0, 1, 2}) {
+    for (const auto& [name, shape] : model_parameters()) {
+      const std::string path = (group == 0 ? "/parameters/" : group == 1 ? "/ema/" : "/optimizer/exp_avg/") + name;
+      fill<float>(output, path, shape, [&](std::uint64_t i) { return (static_cast<double>((i * 37 + 11 + variant + 5 * group) % 101) - 50) / 128.0; });
+    }
+  }
+}
+
 }  // namespace
 
 void write_sample(h5::Output& output, std::string_view kind, std::uint64_t n, std::uint64_t variant) {
@@ -106,6 +156,7 @@ void write_sample(h5::Output& output, std::string_view kind, std::uint64_t n, st
   const auto& fields = h5::find_kind(kind)->fields;
   const bool whole = std::any_of(fields.begin(), fields.end(), [](const h5::Field& f) { return f.path == "/vocab/bytes"; });
   whole ? write(vocabulary, output) : write_name(vocabulary, output);
+  if (kind == "model") return write_model(output, variant);
   for (const h5::Field& field : fields) {
     if (field.path.starts_with("/@gdds_") || field.path.starts_with("/vocab") || field.path == "/history") continue;
     if (field.path.find('@') == std::string_view::npos) {
