@@ -450,6 +450,16 @@ std::optional<Input> StreamReader::next() {
   return Input(std::move(impl));
 }
 
+bool is_stream(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const Descriptor descriptor(path, O_RDONLY);
+  unsigned char head[kSuperblockBytes];
+  const std::size_t bytes = read_up_to(descriptor.get(), head, sizeof head, path);
+  Frame frame;
+  return parse_superblock({head, bytes}, frame).empty() && frame.bytes < static_cast<std::uint64_t>(status.st_size);
+}
+
 void check_same_vocabulary(const Input& a, const Input& b) {
   if (a.string_attribute("/vocab@hash") == b.string_attribute("/vocab@hash")) return;
   const auto described = [](const Input& input) {

@@ -104,6 +104,9 @@ class StreamReader {
   std::uint64_t batch_ = 0;
 };
 
+// Does a regular file hold more than one batch? A stream of one is an ordinary file.
+bool is_stream(const std::string& path);
+
 // Both files' ids must mean the same tokens; else status 3 naming the two vocabularies.
 void check_same_vocabulary(const Input& a, const Input& b);
 

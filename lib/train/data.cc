@@ -1,0 +1,65 @@
+// See data.h.
+#include "train/data.h"
+
+#include "base/error.h"
+
+namespace gdds::train {
+namespace {
+
+// The step that a checkpoint is at, 0 without one.
+std::int64_t first_step(const TrainOptions& options) {
+  if (options.resume.empty()) return 0;
+  const h5::Input input(options.resume, "model");
+  return input.integer_attribute("/@step");
+}
+
+}  // namespace
+
+Data::Data(const std::string& input, const diffusion::ProcessOptions& process, const TrainOptions& options) : options_(options) {
+  if (!options.validation.empty()) {
+    validation_file_ = std::make_unique<h5::Input>(options.validation, "tokens");
+    validation_ = std::make_unique<diffusion::Sequences>(*validation_file_);
+  }
+  if (input != "-" && !h5::is_stream(input)) tokens_ = std::make_unique<h5::Input>(input, "");
+  if (tokens_ && tokens_->kind() == "tokens") open_tokens(input, process);
+  else if (tokens_ && tokens_->kind() != "snapshots") reject("{}: expected kind 'tokens' or 'snapshots', found '{}'", input, tokens_->kind());
+  else open_stream(input, process);
+  if (validation_) open_validation();
+}
+
+void Data::open_tokens(const std::string&, const diffusion::ProcessOptions& process) {
+  vocabulary_name_ = diffusion::vocabulary_name(*tokens_);
+  if (tokens_->has("/vocab/bytes")) vocabulary_ = text::read_vocabulary(*tokens_);
+  process_ = open_process(process, vocabulary_name_, sources_);
+  sources_.insert(sources_.begin(), tokens_->source());
+  sequences_ = std::make_unique<diffusion::Sequences>(*tokens_);
+  length_ = sequences_->length();
+  source_ = tokens_source(*sequences_, *process_, options_, options_.objective.objective == "campbell");
+}
+
+// A stream names its vocabulary and its process by hash only: the process is a file.
+void Data::open_stream(const std::string& input, const diffusion::ProcessOptions& process) {
+  if (!process.is_file()) bad_usage("--process: snapshots from a stream need the process that made them as a file ('gdds-noise process' writes it)");
+  const h5::Input file(process.process, "process");
+  vocabulary_name_ = diffusion::vocabulary_name(file);
+  process_ = diffusion::read_process(file);
+  vocabulary_name_.mask = process_->vocabulary().mask;
+  sources_.push_back(file.source());
+  tokens_.reset();
+  source_ = stream_source(input, *process_, options_, first_step(options_));
+  length_ = source_->length();
+}
+
+void Data::open_validation() {
+  if (diffusion::vocabulary_name(*validation_file_).hash != vocabulary_name_.hash)
+    reject("{}: its vocabulary is '{}', expected '{}'", options_.validation, diffusion::vocabulary_name(*validation_file_).name, vocabulary_name_.name);
+  if (validation_->length() > length_) reject("{}: sequences of {} tokens, longer than the {} of training", options_.validation, validation_->length(), length_);
+  if (!vocabulary_ && validation_file_->has("/vocab/bytes")) vocabulary_ = text::read_vocabulary(*validation_file_);
+  sources_.push_back(validation_file_->source());
+}
+
+Run Data::run(std::function<h5::Output(const std::string&)> open) {
+  return {options_, process_, vocabulary_name_, vocabulary_, length_, source_.get(), validation_.get(), std::move(open)};
+}
+
+}  // namespace gdds::train

@@ -1,0 +1,45 @@
+// What is minimised (MATH 4, 6, 7): the loss of a batch as a sum over its tokens, so that micro-batches add up to the batch.
+//   snapshot  cross-entropy of x0 given x_t: of every token (posterior full), or of those that jumped (jumped)
+//   path      the integrand of the path-wise bound, with the softmax as leave-one-out distribution l: MDM on absorb, UDLM on
+//             uniform, GIDD on hybrid; any other process of few states by its matrices
+//   campbell  cross-entropy of the token before each jump of whole paths, through the two-stream network
+//   ar        cross-entropy of the next token
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/options.h"
+#include "diffusion/process.h"
+#include "diffusion/snapshots.h"
+#include "model/network.h"
+
+namespace gdds::train {
+
+struct ObjectiveOptions {
+  std::string objective = "snapshot";
+  std::string posterior = "full";
+  void add_to(Options& options);
+};
+
+// Loss summed over tokens [] (fp32, with its graph), and how many tokens it is to be divided by.
+struct LossSum {
+  at::Tensor sum;
+  std::int64_t tokens = 0;
+};
+
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  // Sequences first ... first + n - 1 of the batch, on the network's device.
+  virtual LossSum loss(const model::Model& model, const diffusion::SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const = 0;
+  // Which network it trains, and what has to be drawn for it.
+  virtual model::Arch arch() const { return model::Arch::ddit; }
+  virtual bool needs_paths() const { return false; }
+};
+
+// Status 2 where the objective cannot be computed for the process (none is needed for ar).
+std::unique_ptr<Objective> make_objective(const ObjectiveOptions& options, std::shared_ptr<const diffusion::Process> process);
+
+}  // namespace gdds::train
