@@ -1,16 +1,15 @@
-// Byte-level BPE: text is cut into pieces (splitter.h), and within each the best-ranked pair of neighbours is joined until
-// none is left. Three things make it fast. A piece seen before comes from a cache keyed by its bytes. A piece that is a
-// token, and that merging is known to arrive at, needs no merging. And merging looks pairs up in one flat table; long
-// pieces use a heap, so that a million equal letters take n log n.
-#include <algorithm>
+// Byte-level BPE: text is cut into pieces (splitter.h), and each is merged (bpe_merge.h). A piece seen before comes from a
+// cache keyed by its bytes, which is what makes ordinary text fast; other text is as fast as its merging.
 #include <array>
-#include <bit>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "text/bpe_merge.h"
 #include "text/encoder.h"
+#include "text/huge_pages.h"
 #include "text/splitter.h"
 
 namespace gdds::text {
@@ -48,7 +47,8 @@ class PieceCache {
     return key;
   }
   Entry* bucket(const Key& key) { return &entries_[(mixed(key.low, key.high) & (kEntries / 2 - 1)) * 2]; }
-  static bool same(const Entry& entry, const Key& key) { return entry.key.low == key.low && entry.key.high == key.high; }
+  // Without a branch, as text takes both places at random.
+  static bool same(const Entry& entry, const Key& key) { return ((entry.key.low ^ key.low) | (entry.key.high ^ key.high)) == 0; }
   // Keeps the newest in front.
   static void store(Entry* bucket, const Key& key, const std::int32_t* ids, std::size_t count) {
     bucket[1] = bucket[0];
@@ -59,7 +59,7 @@ class PieceCache {
 
  private:
   static constexpr std::size_t kEntries = std::size_t{1} << 17;
-  std::vector<Entry> entries_;
+  std::vector<Entry, HugePages<Entry>> entries_;
 };
 
 template <typename Id>
@@ -129,19 +129,17 @@ void BpeEncoder<Id>::look_up(const Lookup* group, std::size_t count, std::vector
   std::size_t used = 0;
   for (std::size_t p = 0; p < count; ++p) {
     const Lookup& lookup = group[p];
-    const typename Cache::Entry* hit = nullptr;
     if (lookup.bucket != nullptr) {
-      if (Cache::same(lookup.bucket[0], lookup.key)) hit = &lookup.bucket[0];
-      else if (Cache::same(lookup.bucket[1], lookup.key)) hit = &lookup.bucket[1];
-    }
-    if (hit != nullptr) {
-      std::int32_t* const out = ready_.data() + used;
-      for (std::size_t i = 0; i < Cache::kMostIds; ++i) out[i] = static_cast<std::int32_t>(hit->ids[i]);
-      used += hit->count;
-      continue;
+      const typename Cache::Entry& entry = lookup.bucket[Cache::same(lookup.bucket[0], lookup.key) ? 0 : 1];
+      if (Cache::same(entry, lookup.key)) {
+        std::int32_t* const out = ready_.data() + used;
+        for (std::size_t i = 0; i < Cache::kMostIds; ++i) out[i] = static_cast<std::int32_t>(entry.ids[i]);
+        used += entry.count;
+        continue;
+      }
     }
     // Room for this piece, and behind it for a group of hits, which do not ask.
-    if (const std::size_t wanted = used + lookup.piece.size() + kMostHits; ready_.size() < wanted) ready_.resize(2 * wanted);
+    if (const std::size_t wanted = used + lookup.piece.size() + kMostHits; ready_.size() < wanted) ready_.resize(wanted);
     used += merge(lookup, ready_.data() + used);
   }
   ids.insert(ids.end(), ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(used));

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/huge_pages.h"
 #include "text/vocabulary.h"
 
 namespace gdds::text {
@@ -58,7 +59,7 @@ class PairTable {
   }
   std::size_t bit_of(std::uint64_t hash) const { return hash >> 32 & bit_mask_; }
 
-  std::vector<Entry> entries_;
+  std::vector<Entry, HugePages<Entry>> entries_;
   std::size_t mask_;
   std::vector<std::uint64_t> bits_;
   std::size_t bit_mask_;
