@@ -82,19 +82,19 @@ std::size_t last_piece_cut(std::string_view text) {
   return cut;
 }
 
-// The classes of 64 bytes as if all were ASCII; returns which are not.
+// The classes of 64 bytes, those beyond ASCII taken for others; returns where characters beyond ASCII may begin.
 #if defined(__SSE2__)
 std::uint64_t Splitter::classify_ascii(const char* at, Masks& m) {
   const auto below = [](__m128i value, char limit) {  // value < limit, unsigned
     return _mm_cmpeq_epi8(_mm_min_epu8(value, _mm_set1_epi8(static_cast<char>(limit - 1))), value);
   };
-  std::uint64_t high = 0;
+  std::uint64_t leads = 0;
   for (int i = 0; i < 4; ++i) {
     const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at) + i);
     const auto put = [i](std::uint64_t& mask, __m128i lanes) {
       mask |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm_movemask_epi8(lanes))) << (16 * i);
     };
-    put(high, c);
+    put(leads, _mm_and_si128(c, _mm_cmpgt_epi8(c, _mm_set1_epi8(static_cast<char>(0xbf)))));
     put(m.letter, below(_mm_sub_epi8(_mm_or_si128(c, _mm_set1_epi8(0x20)), _mm_set1_epi8('a')), 26));
     put(m.number, below(_mm_sub_epi8(c, _mm_set1_epi8('0')), 10));
     const __m128i blank = _mm_cmpeq_epi8(c, _mm_set1_epi8(' '));
@@ -103,44 +103,47 @@ std::uint64_t Splitter::classify_ascii(const char* at, Masks& m) {
     put(m.quote, _mm_cmpeq_epi8(c, _mm_set1_epi8('\'')));
   }
   m.other = ~(m.letter | m.number | m.space);
-  return high;
+  return leads;
 }
 #else
 std::uint64_t Splitter::classify_ascii(const char* at, Masks& m) {
-  std::uint64_t high = 0;
+  std::uint64_t leads = 0;
   for (std::size_t i = 0; i < kBlock; ++i) {
     const std::uint64_t bit = std::uint64_t{1} << i;
     const auto byte = static_cast<unsigned char>(at[i]);
-    if (byte >= 0x80) high |= bit;
+    if (byte >= 0xc0) leads |= bit;
     const Class kind = byte < 0x80 ? class_of(byte) : Class::other;
     (kind == Class::letter ? m.letter : kind == Class::number ? m.number : kind == Class::space ? m.space : m.other) |= bit;
     if (byte == ' ') m.blank |= bit;
     if (byte == '\'') m.quote |= bit;
   }
-  return high;
+  return leads;
 }
 #endif
 
-// Puts the characters beyond ASCII into their classes; a character that the end of the block cuts ends the block.
-void Splitter::classify_beyond(std::uint64_t high, Masks& m) const {
+// Puts the characters beyond ASCII into their classes; a character that the end of the block cuts ends the block. Where the
+// next one is does not wait for what this one is, so the processor works on several.
+void Splitter::classify_beyond(std::uint64_t leads, Masks& m) const {
   const char* const begin = text_.data() + at_;
   const char* const end = text_.data() + text_.size();
-  while (high != 0) {
-    const auto i = static_cast<std::size_t>(std::countr_zero(high));
+  std::uint64_t of_class[4] = {}, inner = 0;
+  for (; leads != 0; leads &= leads - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(leads));
     const Decoded d = decode(begin + i, end);
     if (i + d.bytes > m.bytes) {
       m.bytes = i;
-      return;
+      break;
     }
     const std::uint64_t all = ((std::uint64_t{1} << d.bytes) - 1) << i;
-    const Class kind = class_of(d.code);
-    if (kind != Class::other) {
-      m.other &= ~all;
-      (kind == Class::letter ? m.letter : kind == Class::number ? m.number : m.space) |= all;
-    }
-    m.inner |= all & (all << 1);
-    high &= ~all;
+    of_class[static_cast<std::size_t>(class_of(d.code))] |= all;
+    inner |= all & (all << 1);
   }
+  const auto found = [&](Class kind) { return of_class[static_cast<std::size_t>(kind)]; };
+  m.letter |= found(Class::letter);
+  m.number |= found(Class::number);
+  m.space |= found(Class::space);
+  m.other = ~(m.letter | m.number | m.space);
+  m.inner = inner;
 }
 
 Splitter::Masks Splitter::classify() const {
@@ -149,7 +152,7 @@ Splitter::Masks Splitter::classify() const {
   char tail[kBlock] = {};
   const char* at = text_.data() + at_;
   if (m.bytes < kBlock) at = static_cast<const char*>(std::memcpy(tail, at, m.bytes));
-  if (const std::uint64_t high = classify_ascii(at, m); high != 0) classify_beyond(high, m);
+  if (const std::uint64_t leads = classify_ascii(at, m); leads != 0) classify_beyond(leads, m);
   return m;
 }
 

@@ -35,7 +35,7 @@ class Splitter {
     std::size_t bytes = 0;
   };
   static std::uint64_t classify_ascii(const char* at, Masks& masks);
-  void classify_beyond(std::uint64_t high, Masks& masks) const;
+  void classify_beyond(std::uint64_t leads, Masks& masks) const;
   Masks classify() const;
   void find_contractions(const Masks& masks, std::uint64_t& starts);
 

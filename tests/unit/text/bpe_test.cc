@@ -1,12 +1,15 @@
 // BPE against its plain definition, both learning and encoding; decode(encode(x)) = x; GPT-2's golden cases.
+#include <algorithm>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "support/folder.h"
+#include "text/bpe_merge.h"
 #include "text/encoder.h"
 #include "text/learn.h"
 #include "text/readers.h"
@@ -31,10 +34,11 @@ Ids plain_bpe(const Vocabulary& v, std::string_view text) {
   for (std::int32_t id = v.size(); id-- > 0;)
     if (!v.is_special(id)) id_of[std::string(v.token(id))] = id;
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> rank;
-  for (std::size_t i = 0; i < v.merges.size(); ++i) rank.emplace(std::pair(v.merges[i][0], v.merges[i][1]), i);
+  for (std::size_t i = 0; i < v.merges.size(); ++i)
+    if (id_of.contains(std::string(v.token(v.merges[i][0])) + std::string(v.token(v.merges[i][1])))) rank.emplace(std::pair(v.merges[i][0], v.merges[i][1]), i);
   Ids all;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = piece_end(text, at, v.pretokenizer == "digits-gpt2");
+    const std::size_t end = v.pretokenizer == "none" ? text.size() : piece_end(text, at, v.pretokenizer == "digits-gpt2");
     Ids ids;
     for (const char c : text.substr(at, end - at)) ids.push_back(id_of.at(std::string(1, c)));
     while (true) {
@@ -172,6 +176,96 @@ TEST(Bpe, AMillionEqualLettersAreNotQuadratic) {
   const auto encoder = make_bpe_encoder(v);
   const std::string text(1'000'000, 'a');
   EXPECT_EQ(decode_ids(v, encoded(*encoder, text).data(), encoded(*encoder, text).size(), true), text);
+}
+
+// A vocabulary that nobody learned: few letters, so that much joins; merges in any order, some of them twice, some that
+// make no token; tokens that nothing reaches and tokens that are there twice; `first` tokens before them.
+struct AnyVocabulary {
+  Vocabulary v;
+  std::string letters;
+};
+AnyVocabulary any_vocabulary(std::mt19937_64& random, int first) {
+  AnyVocabulary any;
+  Vocabulary& v = any.v;
+  v.model = "bpe";
+  for (int i = 0; i < first; ++i) v.add("filler" + std::to_string(i), false);
+  const std::size_t letters = 2 + random() % 5;
+  while (any.letters.size() < letters)
+    if (const char c = static_cast<char>(random() % 3 ? random() % 256 : 'a' + random() % 4); any.letters.find(c) == std::string::npos) any.letters += c;
+  Ids tokens;
+  for (const char c : any.letters) tokens.push_back(v.add(std::string(1, c), false));
+  const std::size_t merges = random() % 80;
+  for (std::size_t i = 0; i < merges; ++i) {
+    const auto pick = [&] { return tokens[std::min(random() % tokens.size(), random() % tokens.size())]; };
+    const std::int32_t left = pick(), right = pick();
+    v.merges.push_back({left, right});
+    const std::string made = std::string(v.token(left)) + std::string(v.token(right));
+    if (random() % 10 != 0) tokens.push_back(v.add(made, false));
+    if (random() % 10 == 0) v.merges.push_back({left, right});
+    if (random() % 10 == 0) v.add(made + any.letters[0], false);
+  }
+  if (random() % 2 == 0) std::shuffle(v.merges.begin(), v.merges.end(), random);
+  return any;
+}
+std::string any_piece(const AnyVocabulary& any, std::mt19937_64& random, std::size_t size) {
+  std::string piece;
+  const std::size_t alike = 1 + random() % 6;  // runs of one letter
+  while (piece.size() < size) piece.append(1 + random() % alike, any.letters[random() % any.letters.size()]);
+  return piece.substr(0, size);
+}
+Ids merged(const Merger& merger, std::string_view piece, bool plainly) {
+  Ids ids(piece.size());
+  ids.resize(static_cast<std::size_t>((plainly ? merger.merge_plainly(piece, ids.data()) : merger.merge(piece, ids.data())) - ids.data()));
+  return ids;
+}
+
+TEST(Bpe, AnyVocabularyMergesAsDefined) {
+  EXPECT_TRUE(rc::check("pieces of 1 to 200 bytes", [] {
+    std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
+    const AnyVocabulary any = any_vocabulary(random, 0);
+    const Merger merger(any.v);
+    const auto encoder = make_bpe_encoder(any.v);
+    for (std::size_t size = 1; size <= 200; size += 1 + size / 10) {
+      const std::string piece = any_piece(any, random, size);
+      const Ids ids = merged(merger, piece, true);
+      RC_ASSERT(merged(merger, piece, false) == ids);
+      RC_ASSERT(encoded(*encoder, piece) == ids);
+      RC_ASSERT(encoded(*encoder, piece) == ids);  // from the cache
+      if (size < 40) RC_ASSERT(plain_bpe(any.v, piece) == ids);
+    }
+  }));
+}
+
+TEST(Bpe, MoreThan65536TokensMergeAsDefined) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 3; ++i) {
+    const AnyVocabulary any = any_vocabulary(random, 65530);
+    const Merger merger(any.v);
+    const auto encoder = make_bpe_encoder(any.v);
+    for (std::size_t size = 1; size <= 200; ++size) {
+      const std::string piece = any_piece(any, random, size);
+      const Ids ids = merged(merger, piece, true);
+      ASSERT_EQ(merged(merger, piece, false), ids);
+      ASSERT_EQ(encoded(*encoder, piece), ids);
+      ASSERT_EQ(encoded(*encoder, piece), ids);
+    }
+  }
+}
+
+TEST(Bpe, PartsThatEndWhereA64ByteWindowEnds) {
+  // Only a and b join; x cuts. Runs of every length at every place.
+  Vocabulary v = learned("x", 256);
+  v.pretokenizer = "none";
+  for (const char* token : {"ab", "ba", "abab", "aa"}) v.add(token, false);
+  v.merges = {{'b', 'a'}, {'a', 'b'}, {256, 256}, {'a', 'a'}};
+  const Merger merger(v);
+  for (std::size_t before = 0; before < 70; ++before)
+    for (std::size_t run = 1; run < 140; ++run) {
+      std::string piece(before, 'x');
+      for (std::size_t i = 0; i < run; ++i) piece += i % 5 == 3 ? 'b' : 'a';
+      piece += std::string(before % 3, 'x');
+      ASSERT_EQ(merged(merger, piece, false), merged(merger, piece, true)) << before << " " << run;
+    }
 }
 
 TEST(Bpe, DecodeUndoesEncode) {
