@@ -42,8 +42,11 @@ GDDS_CLONES void reset_row(const WidePhilox& philox, std::uint64_t number, Reset
       const std::int64_t begin = l + half * kWide, count = std::min<std::int64_t>(kWide, length - begin);
       const std::uint32_t *first = words.word[2 * half], *second = words.word[2 * half + 1];
       if (count == kWide) {
+        std::uint8_t jumps[kWide];  // xt and jumped apart: a loop has vectors as short as its smallest type makes them
 #pragma omp simd
-        for (int i = 0; i < kWide; ++i) reset_token(x0[begin + i], first[i], second[i], limits, mask, m, xt[begin + i], jumped[begin + i]);
+        for (int i = 0; i < kWide; ++i) reset_token(x0[begin + i], first[i], second[i], limits, mask, m, xt[begin + i], jumps[i]);
+#pragma omp simd
+        for (int i = 0; i < kWide; ++i) jumped[begin + i] = first[i] < limits.jump;
       } else {
         for (std::int64_t i = 0; i < count; ++i) reset_token(x0[begin + i], first[i], second[i], limits, mask, m, xt[begin + i], jumped[begin + i]);
       }
