@@ -98,8 +98,8 @@ GDDS_HD inline ClockPlace place_of_lambda(const ClockTable& c, double lambda) {
   return {cell, at - static_cast<double>(cell)};
 }
 
-// Where R has the value r: the cell through the guide, the place in it by Newton from the chord.
-GDDS_HD inline ClockPlace place_of_r(const ClockTable& c, double r) {
+// The cell in which R has the value r, through the guide.
+GDDS_HD inline std::int32_t cell_of_r(const ClockTable& c, double r) {
   std::int32_t g = static_cast<std::int32_t>(r * c.guide_scale);
   g = g < 0 ? 0 : g >= c.guides ? c.guides - 1 : g;
   std::int32_t low = c.guide[g], high = c.guide[g + 1] + 1;  // R(low) <= r < R(high)
@@ -109,11 +109,21 @@ GDDS_HD inline ClockPlace place_of_r(const ClockTable& c, double r) {
     if (c.nodes[middle].r <= r) low = middle;
     else high = middle;
   }
-  const Cubic f = r_in_cell(c, low);
-  const double left = c.nodes[low].r, right = c.nodes[low + 1].r;
+  return low;
+}
+
+// The place in that cell, by Newton from the chord.
+GDDS_HD inline double fraction_of_r(const ClockTable& c, std::int32_t cell, double r) {
+  const Cubic f = r_in_cell(c, cell);
+  const double left = c.nodes[cell].r, right = c.nodes[cell + 1].r;
   double z = (r - left) / (right - left);
   for (int i = 0; i < 3; ++i) z = z - (f(z) - r) / f.slope(z);
-  return {low, z < 0.0 ? 0.0 : z > 1.0 ? 1.0 : z};
+  return z < 0.0 ? 0.0 : z > 1.0 ? 1.0 : z;
+}
+
+GDDS_HD inline ClockPlace place_of_r(const ClockTable& c, double r) {
+  const std::int32_t cell = cell_of_r(c, r);
+  return {cell, fraction_of_r(c, cell, r)};
 }
 
 struct Noised {
@@ -131,10 +141,13 @@ struct AliasSlot {
 };
 
 // A draw from the column of y: one slot of k, uniform, then one of its two tokens.
+GDDS_HD inline std::int64_t alias_slot(std::int32_t k, std::int32_t y, std::uint64_t bits) {
+  return static_cast<std::int64_t>(y) * k + static_cast<std::int64_t>(((bits >> 32) * static_cast<std::uint32_t>(k)) >> 32);
+}
+
 template <typename Id>
 GDDS_HD inline std::int32_t alias_draw(const AliasSlot<Id>* slots, std::int32_t k, std::int32_t y, std::uint64_t bits) {
-  const std::uint32_t slot = static_cast<std::uint32_t>(((bits >> 32) * static_cast<std::uint32_t>(k)) >> 32);
-  const AliasSlot<Id> s = slots[static_cast<std::int64_t>(y) * k + slot];
+  const AliasSlot<Id> s = slots[alias_slot(k, y, bits)];
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) < s.limit ? s.token : s.other);
 }
 
@@ -153,20 +166,27 @@ struct SikTime {
   double lambda;        // Lambda(t)
 };
 
+// The number of semantic jumps: Poisson with this mean, so none with probability e^-mean.
+struct JumpLaw {
+  double mean, none;
+};
+
+// From a place of the clock, where the last reset was, to t.
+GDDS_HD inline JumpLaw jumps_since(const ClockTable& clock, const SikTime& time, ClockPlace reset) {
+  const double mean = time.a - a_in_cell(clock, reset.cell)(reset.z);
+  const double kept = mean < 0.0 ? 0.0 : mean;
+  return {kept, natural_exp(-kept)};
+}
+
 // MATH 2.2: the last reset, then a Poisson number of semantic jumps since. Draws: reset, number of jumps, then, where
 // they are needed, the new token and the jumps.
 template <typename Id>
 GDDS_HD inline Noised sik_token(const SikTables<Id>& tables, const SikTime& time, std::int32_t x0, TokenRandom& random) {
   const double u = random.unit(), v = random.unit();
   const bool reset = u > time.no_reset;
-  double mean = time.a, none = time.no_semantic;
-  if (reset) {
-    const ClockPlace at = place_of_r(tables.clock, time.r + natural_log(u));
-    mean = time.a - a_in_cell(tables.clock, at.cell)(at.z);
-    mean = mean < 0.0 ? 0.0 : mean;
-    none = natural_exp(-mean);
-  }
-  const int jumps = poisson_inverse(mean, none, v);
+  JumpLaw law = {time.a, time.no_semantic};
+  if (reset) law = jumps_since(tables.clock, time, place_of_r(tables.clock, time.r + natural_log(u)));
+  const int jumps = poisson_inverse(law.mean, law.none, v);
   std::int32_t token = reset ? below(tables.m, random.next()) : x0;
   for (int i = 0; i < jumps; ++i) token = alias_draw(tables.slots, tables.k, token, random.next());
   return {token, reset || jumps > 0};

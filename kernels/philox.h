@@ -32,9 +32,9 @@ class TokenRandom {
  public:
   GDDS_HD TokenRandom(std::uint64_t seed, std::uint32_t purpose, std::uint64_t sequence, std::uint32_t position)
       : seed_(seed), sequence_(sequence), purpose_(purpose), position_(position) {}
-  // With draw 0 made beforehand, as a vector loop does.
-  GDDS_HD TokenRandom(std::uint64_t seed, std::uint32_t purpose, std::uint64_t sequence, std::uint32_t position, const RandomWords& first)
-      : seed_(seed), sequence_(sequence), purpose_(purpose), position_(position), draw_(1), left_(2), words_(first) {}
+  // From a draw that was made beforehand, as a vector loop does.
+  GDDS_HD TokenRandom(std::uint64_t seed, std::uint32_t purpose, std::uint64_t sequence, std::uint32_t position, const RandomWords& made, std::uint32_t draw = 0)
+      : seed_(seed), sequence_(sequence), purpose_(purpose), position_(position), draw_(draw + 1), left_(2), words_(made) {}
 
   GDDS_HD std::uint64_t next() {
     if (left_ == 0) {

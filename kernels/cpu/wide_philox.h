@@ -1,5 +1,5 @@
-// Philox for 16 positions at once: the same words as random_words(), which is the definition, several times as fast where
-// the machine has AVX2 or AVX-512. Private to kernels/cpu; other .cc files of the tests may look.
+// Philox for 16 positions at once, in a row or not: the same words as random_words(), which is the definition, several times
+// as fast where the machine has AVX2 or AVX-512. Private to kernels/cpu; other .cc files of the tests may look.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace gdds::kernels::cpu {
 
 constexpr int kWide = 16;
 
-// word[w][i] is word w of position first + i.
+// word[w][i] is word w of the i-th position.
 struct WideWords {
   alignas(64) std::uint32_t word[4][kWide];
 };
@@ -22,13 +22,19 @@ class WidePhilox {
 
   WidePhilox(std::uint64_t seed, std::uint32_t purpose, Level level = best_level());
   // Draw 0 of positions first ... first + 15.
-  void operator()(std::uint64_t sequence, std::uint32_t first, WideWords& out) const { make_(*this, sequence, first, out); }
+  void operator()(std::uint64_t sequence, std::uint32_t first, WideWords& out) const {
+    alignas(64) std::uint32_t positions[kWide];
+    for (std::uint32_t i = 0; i < kWide; ++i) positions[i] = first + i;
+    make_(*this, sequence, positions, 0, out);
+  }
+  // A draw of any 16 positions; the array is aligned to 64 bytes.
+  void operator()(std::uint64_t sequence, const std::uint32_t* positions, std::uint32_t draw, WideWords& out) const { make_(*this, sequence, positions, draw, out); }
 
  private:
-  using Make = void (*)(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
-  static void make_plain(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
-  static void make_avx2(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
-  static void make_avx512(const WidePhilox&, std::uint64_t, std::uint32_t, WideWords&);
+  using Make = void (*)(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
+  static void make_plain(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
+  static void make_avx2(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
+  static void make_avx512(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
 
   std::uint64_t seed_;
   std::uint32_t purpose_;

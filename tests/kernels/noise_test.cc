@@ -37,6 +37,13 @@ TEST(WidePhilox, EveryLevelIsTheDefinition) {
             const RandomWords expected = random_words(seed, kForSnapshots, sequence, first + i, 0);
             for (int w = 0; w < 4; ++w) ASSERT_EQ(words.word[w][i], expected.word[w]) << "level " << level << ", position " << first + i;
           }
+          alignas(64) std::uint32_t scattered[cpu::kWide];
+          for (std::uint32_t i = 0; i < cpu::kWide; ++i) scattered[i] = first * i + 3 * i * i;
+          philox(sequence, scattered, 5, words);
+          for (std::size_t i = 0; i < cpu::kWide; ++i) {
+            const RandomWords expected = random_words(seed, kForSnapshots, sequence, scattered[i], 5);
+            for (int w = 0; w < 4; ++w) ASSERT_EQ(words.word[w][i], expected.word[w]) << "level " << level << ", position " << scattered[i] << ", draw 5";
+          }
         }
   RecordProperty("levels", static_cast<int>(WidePhilox::best_level()) + 1);
 }
@@ -44,6 +51,8 @@ TEST(WidePhilox, EveryLevelIsTheDefinition) {
 TEST(TokenRandom, FirstWordsMadeBeforehandChangeNothing) {
   TokenRandom plain(3, kForSnapshots, 9, 4), given(3, kForSnapshots, 9, 4, random_words(3, kForSnapshots, 9, 4, 0));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(plain.next(), given.next());
+  TokenRandom later(3, kForSnapshots, 9, 4, random_words(3, kForSnapshots, 9, 4, 5), 5);  // draw 5 begins with the 11th number
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(plain.next(), later.next());
 }
 
 // ---- resets ----------------------------------------------------------------------------------------------------------------
@@ -259,6 +268,29 @@ TEST(Sik, HasTheLawOfTheMasterEquation) {
   for (const double t : {0.05, 0.4, 0.7, 1.0}) {
     SCOPED_TRACE(t);
     expect_law(t, slots.clock, law_at(t, kX0, kM, false, column), [&](const Snapshots& b, const SikTime* times) { cpu::noise_sik(b, slots.table(), times, 2); });
+  }
+}
+
+// The stages of the CPU's loop against the function of one token.
+TEST(Sik, IsThePlainLoop) {
+  for (const std::int32_t k : {1, 5, 29}) {
+    const test::Slots<std::uint16_t> slots(kM, k, 3);
+    for (const std::int64_t length : {1L, 15L, 16L, 17L, 255L, 256L, 257L, 3000L})
+      for (const std::uint64_t seed : {1ULL, 0x123456789abcULL}) {
+        const Batch batch(9, length, kM, seed);
+        auto times = batch.sik_times(slots.clock);
+        times[0] = slots.clock.time(0.0);
+        times[1] = slots.clock.time(1.0);
+        const Noise expected = batch.all([&](const Snapshots& b, std::int64_t) {
+          for (std::int64_t i = 0; i < b.sequences * b.length; ++i) {
+            TokenRandom random(b.seed, kForSnapshots, b.numbers[i / b.length], static_cast<std::uint32_t>(i % b.length));
+            const Noised n = sik_token(slots.table(), times[static_cast<std::size_t>(i / b.length)], b.x0[i], random);
+            b.xt[i] = n.token;
+            b.jumped[i] = n.jumped;
+          }
+        });
+        EXPECT_TRUE(batch.all([&](const Snapshots& b, std::int64_t) { cpu::noise_sik(b, slots.table(), times.data(), 2); }) == expected) << k << " " << length << " " << seed;
+      }
   }
 }
 
