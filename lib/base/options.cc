@@ -58,6 +58,11 @@ Option& Option::range(double low, double high) {
   return *this;
 }
 
+Option& Option::noted_in(std::vector<std::string>& given) {
+  check_before([&given, name = name](const std::string&) { given.push_back(name); });
+  return *this;
+}
+
 Option& Option::placeholder(std::string word) {
   value_name = std::move(word);
   return *this;

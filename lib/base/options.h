@@ -21,6 +21,8 @@ class Option {
   Option& choices(std::vector<std::string> words);
   // The value must be a number from low to high, both included.
   Option& range(double low, double high);
+  // Its name is added to this list when it is given, for options that do not apply everywhere.
+  Option& noted_in(std::vector<std::string>& given);
   // What stands for the value in the help: "FILE", "SECONDS".
   Option& placeholder(std::string word);
   // Does not change the result (threads, verbosity, where the output goes), so it is not recorded in /history.

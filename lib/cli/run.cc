@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/temporary.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -53,6 +54,8 @@ int guarded(const std::string& tool, const std::function<void()>& body) {
     return static_cast<int>(Status::done);
   } catch (const ClosedPipe&) {
     return end_by_closed_pipe();
+  } catch (const Stopped& stopped) {
+    return 128 + stopped.signal;
   } catch (const Error& error) {
     log::line(error.what());
     return static_cast<int>(error.status());

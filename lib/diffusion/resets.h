@@ -41,12 +41,12 @@ class ResetProcess final : public Process {
   Masses masses(double t) const;
   // Of K_{t,s}: stay is rho, the others the two parts of w.
   Masses masses(double s, double t) const;
+  // Rates of jumps to the mask and to any token.
+  void rates(double t, double& mask, double& uniform) const;
 
  private:
   bool hybrid() const { return name() == "hybrid"; }
   double excess(double a) const;  // C - 1
-  // Rates of jumps to the mask and to any token.
-  void rates(double t, double& mask, double& uniform) const;
 
   HybridShape shape_;
 };

@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::string>> SikProcess::facts() const {
   return {{"A(1), semantic jumps", fmt::format("{:.6g}", clock_.A(1))},
           {"R(1), resets", fmt::format("{:.6g}", clock_.R(1))},
           {"mean lambda over jumps", fmt::format("{:.6g}", clock_.R(1) * (m() - 1) / m() / schedule().Lambda(1))},
-          {"total variation of q_1 from the prior, at most", fmt::format("{:.3g}", std::exp(-clock_.R(1)))}};
+          {"tokens never reset by t = 1", fmt::format("{:.3g}", std::exp(-clock_.R(1)))}};
 }
 
 // ---- over a neighbour table -------------------------------------------------------------------------------------------------
@@ -141,6 +141,7 @@ std::vector<NamedArray> SikKnnProcess::arrays() const { return table_arrays(tabl
 
 std::vector<std::pair<std::string, std::string>> SikKnnProcess::facts() const {
   auto rows = SikProcess::facts();
+  rows.emplace_back("total variation of q_1 from the prior, at most", fmt::format("{:.3g}", std::exp(-clock_.R(1))));
   rows.insert(rows.begin(), {{"metric", table_.metric}, {"neighbours", std::to_string(table_.k)}, {"epsilon", fmt::format("{:.6g}", epsilon_)},
                              {"row perplexity, percentiles 1/25/50/75/99", percentiles(row_perplexities(table_, epsilon_))}});
   return rows;

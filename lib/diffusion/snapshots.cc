@@ -202,6 +202,38 @@ void write(const SnapshotBatch& batch, const Process& process, h5::Output& outpu
   SnapshotWriter(output, process, static_cast<std::uint64_t>(batch.n), static_cast<std::uint64_t>(batch.length), !batch.path_offsets.empty(), !batch.lengths.empty()).append(copy);
 }
 
+SnapshotBatch read_snapshots(const h5::Input& input, std::int32_t states) {
+  SnapshotBatch b;
+  b.n = static_cast<std::int64_t>(input.shape("/x0")[0]);
+  b.length = static_cast<std::int64_t>(input.shape("/x0")[1]);
+  if (b.n == 0 || b.length == 0) reject("{}: /x0: expected sequences, found none", input.name());
+  b.x0 = input.read<std::int32_t>("/x0");
+  b.xt = input.read<std::int32_t>("/xt");
+  b.jumped = input.read<std::uint8_t>("/jumped");
+  b.times = input.read<double>("/time");
+  b.sequences = input.read<std::int64_t>("/sequence");
+  const std::int64_t m = input.integer_attribute("/vocab@size");
+  for (std::size_t i = 0; i < b.x0.size(); ++i) {
+    if (b.x0[i] < 0 || b.x0[i] >= m) reject("{}: /x0: expected ids below {}, found {}", input.name(), m, b.x0[i]);
+    if (b.xt[i] < 0 || b.xt[i] >= states) reject("{}: /xt: expected states below {}, found {}", input.name(), states, b.xt[i]);
+  }
+  for (const double t : b.times)
+    if (!(t >= 0 && t <= 1)) reject("{}: /time: expected from 0 to 1, found {}", input.name(), t);
+  if (input.has("/lengths")) b.lengths = input.read<std::int32_t>("/lengths");
+  for (const std::int32_t length : b.lengths)
+    if (length < 0 || length > b.length) reject("{}: /lengths: expected from 0 to {}, found {}", input.name(), b.length, length);
+  if (!input.has("/path/offsets")) return b;
+  for (const char* part : {"/path/times", "/path/states"})
+    if (!input.has(part)) reject("{}: {} is missing", input.name(), part);
+  b.path_offsets = input.read<std::int64_t>("/path/offsets");
+  b.path_times = input.read<double>("/path/times");
+  b.path_states = input.read<std::int32_t>("/path/states");
+  const auto jumps = static_cast<std::int64_t>(std::min(b.path_times.size(), b.path_states.size()));
+  for (std::size_t i = 0; i < b.path_offsets.size(); ++i)
+    if (b.path_offsets[i] < (i > 0 ? b.path_offsets[i - 1] : 0) || b.path_offsets[i] > jumps) reject("{}: /path/offsets: not increasing, or beyond the {} jumps", input.name(), jumps);
+  return b;
+}
+
 // ---- files and streams -----------------------------------------------------------------------------------------------------------
 
 void NoiseOptions::add_to(Options& options) {

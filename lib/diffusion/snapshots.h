@@ -96,7 +96,8 @@ class SnapshotSource {
   SampleOrder order_;
 };
 
-// A batch of kind `snapshots`.
+// A batch of kind `snapshots`, written and read; status 3 for an id, a time or an offset that cannot be.
+SnapshotBatch read_snapshots(const h5::Input& input, std::int32_t states);
 void write(const SnapshotBatch& batch, const Process& process, h5::Output& output);
 
 struct NoiseOptions {

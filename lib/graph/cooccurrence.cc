@@ -223,11 +223,14 @@ PairCounts count_pairs(const h5::Input& input, const text::Vocabulary& vocabular
 
 }  // namespace
 
-void CooccurrenceOptions::add_to(Options& options) {
-  options.option("dim", dim, "of a corpus: numbers a vector").range(1, 1024);
-  options.option("window", window, "of a corpus: how far apart tokens may stand to count as neighbours").range(1, 20);
+void CooccurrenceOptions::add_to(Options& options, std::vector<std::string>& given) {
+  options.option("dim", dim, "of a corpus: numbers a vector").range(1, 1024).noted_in(given);
+  options.option("window", window, "of a corpus: how far apart tokens may stand to count as neighbours")
+      .range(1, 20)
+      .noted_in(given);
   options.option("smoothing", smoothing, "of a corpus: power of the counts of the neighbour's distribution")
-      .range(0, 1);
+      .range(0, 1)
+      .noted_in(given);
 }
 
 PairCounts::PairCounts(std::uint32_t tokens, int window) : tokens_(tokens), keys_(1 << 16), weights_(1 << 16) {

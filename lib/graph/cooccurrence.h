@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/options.h"
@@ -18,7 +19,8 @@ struct CooccurrenceOptions {
   int dim = 64;
   int window = 5;
   double smoothing = 0.75;
-  void add_to(Options& options);
+  // Those that are given are noted: they are for a corpus alone.
+  void add_to(Options& options, std::vector<std::string>& given);
 };
 
 // Rows of a sparse matrix one after the other, columns increasing in each.

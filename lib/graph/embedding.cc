@@ -82,6 +82,39 @@ void fill_absent(Embedding& embedding, const std::string& rule, Seed seed) {
     if (embedding.present[i] == 0) filler.fill(row_of(embedding.vectors, i));
 }
 
+// ---- options that are not for every source --------------------------------------------------------------------------
+
+enum class Form { safetensors, gguf, npy, raw, embedding, model, corpus };
+
+struct Use {
+  std::string_view option;
+  std::vector<Form> forms;
+  std::string_view words;
+};
+
+const std::vector<Use>& uses() {
+  static const std::vector<Use> all = {
+      {"tensor", {Form::safetensors, Form::gguf, Form::model}, "safetensors, GGUF and model files"},
+      {"raw-type", {Form::raw}, "raw floats, with --raw-dim"},
+      {"drop-rows",
+       {Form::safetensors, Form::gguf, Form::npy, Form::raw, Form::embedding, Form::model},
+       "files of vectors"},
+      {"dim", {Form::corpus}, "a corpus"},
+      {"window", {Form::corpus}, "a corpus"},
+      {"smoothing", {Form::corpus}, "a corpus"}};
+  return all;
+}
+
+// Status 2 for an option that would do nothing with such a source.
+void check_use(const EmbedOptions& options, Form form, const std::string& name) {
+  static const char* const words[] = {"a safetensors file", "a GGUF file",  "a .npy file", "raw floats",
+                                      "an embedding file",  "a model file", "a corpus"};
+  for (const Use& use : uses())
+    if (std::find(options.given.begin(), options.given.end(), use.option) != options.given.end() &&
+        std::find(use.forms.begin(), use.forms.end(), form) == use.forms.end())
+      bad_usage("--{}: this is for {}, but {} is {}", use.option, use.words, name, words[static_cast<int>(form)]);
+}
+
 // ---- reading --------------------------------------------------------------------------------------------------------
 
 // A matrix in some file, by rows.
@@ -196,9 +229,18 @@ Embedding from_corpus(const h5::Input& input, const EmbedOptions& options, std::
 Embedding from_own_file(const EmbedOptions& options, std::vector<h5::Source>& sources) {
   const h5::Input input(options.source, "");
   sources.push_back(input.source());
-  if (input.kind() == "embedding") return from_embedding(input, options, sources);
-  if (input.kind() == "model") return from_model(input, options, sources);
-  if (input.kind() == "tokens") return from_corpus(input, options, sources);
+  if (input.kind() == "embedding") {
+    check_use(options, Form::embedding, input.name());
+    return from_embedding(input, options, sources);
+  }
+  if (input.kind() == "model") {
+    check_use(options, Form::model, input.name());
+    return from_model(input, options, sources);
+  }
+  if (input.kind() == "tokens") {
+    check_use(options, Form::corpus, input.name());
+    return from_corpus(input, options, sources);
+  }
   reject("{}: expected kind 'embedding' or 'model' or 'tokens', found '{}'", input.name(), input.kind());
 }
 
@@ -217,16 +259,17 @@ Embedding from_tensor(std::string_view bytes, const Tensor& tensor, text::Vocabu
 
 Embedding from_foreign_file(std::string_view bytes, const EmbedOptions& options, std::vector<h5::Source>& sources) {
   const std::string& file = options.source;
+  const bool npy = bytes.starts_with("\x93NUMPY"), gguf = bytes.starts_with("GGUF");
+  check_use(options, options.raw_dim > 0 ? Form::raw : npy ? Form::npy : gguf ? Form::gguf : Form::safetensors, file);
   sources.push_back({file, hash_hex(bytes), ""});
   if (options.raw_dim > 0) {
     const Tensor tensor = raw_tensor(bytes.size(), static_cast<std::uint64_t>(options.raw_dim), options.raw_type, file);
     return from_tensor(bytes, tensor, given_vocabulary(options, sources), options);
   }
-  if (bytes.starts_with("\x93NUMPY")) {
+  if (npy) {
     const Tensor tensor = parse_npy(bytes, file);
     return from_tensor(bytes, tensor, given_vocabulary(options, sources), options);
   }
-  const bool gguf = bytes.starts_with("GGUF");
   const auto tensors = gguf ? parse_gguf_tensors(bytes, file) : parse_safetensors(bytes, file);
   const Tensor& tensor = choose_tensor(tensors, options.tensor, file);
   if (gguf && options.vocab.empty())
@@ -332,14 +375,15 @@ void EmbedOptions::add_to(Options& options) {
       .option("tensor", tensor,
               "tensor of a safetensors, GGUF or model file; by default the first of wte.weight, "
               "vocab_embed.embedding, embeddings.word_embeddings.weight, token_embd.weight and their like")
-      .placeholder("NAME");
+      .placeholder("NAME")
+      .noted_in(given);
   options
       .option("vocab", vocab,
               "vocabulary of a source that carries none: text8, bytes, or a file in any form that is known")
       .placeholder("VOCAB");
   options.option("raw-dim", raw_dim, "the source is nothing but floats, so many a row (0: it is not)")
       .range(0, 1 << 16);
-  options.option("raw-type", raw_type, "type of these floats").choices({"float32", "float16"});
+  options.option("raw-type", raw_type, "type of these floats").choices({"float32", "float16"}).noted_in(given);
   options
       .option("onto", onto,
               "carry the vectors over to this vocabulary: a token gets the mean of those of its text's pieces")
@@ -349,10 +393,10 @@ void EmbedOptions::add_to(Options& options) {
               "what tokens get that the source has no vector for; of special tokens with --onto "
               "reject means mean, of a corpus's tokens that do not occur it means zero")
       .choices({"reject", "zero", "mean", "random"});
-  options.option("drop-rows", drop_rows, "leave out the source's rows beyond the vocabulary");
+  options.option("drop-rows", drop_rows, "leave out the source's rows beyond the vocabulary").noted_in(given);
   options.option("normalise", normalise, "scale rows to unit length");
   options.option("dtype", dtype, "type to write").choices({"float32", "float16"});
-  cooccurrence.add_to(options);
+  cooccurrence.add_to(options, given);
   seed.add_to(options);
 }
 

@@ -28,6 +28,7 @@ struct EmbedOptions {
   std::string dtype = "float32";
   CooccurrenceOptions cooccurrence;
   Seed seed;
+  std::vector<std::string> given;  // names of the options above that are not for every source
   void add_to(Options& options);
   // Status 2 for options that contradict each other.
   void validate() const;

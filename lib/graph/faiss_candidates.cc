@@ -24,7 +24,7 @@ namespace {
 class FaissCandidates final : public CandidateSource {
  public:
   FaissCandidates(const Prepared& p, std::int64_t near, const Device& device)
-      : count_(std::min(near + 1, p.points.m)), half_(p.scale == 1), whole_(count_ == p.points.m), d_(static_cast<std::size_t>(p.points.m * count_)), ids_(d_.size()) {
+      : count_(std::min(near + 1, p.points.m)), half_(p.scale == 1), whole_(count_ == p.points.m), errors_(p.errors), d_(static_cast<std::size_t>(p.points.m * count_)), ids_(d_.size()) {
     const auto m = static_cast<std::size_t>(p.points.m), width = static_cast<std::size_t>(p.points.d);
     if (device.cuda) {
       search_on_gpu(p, device);
@@ -45,6 +45,7 @@ class FaissCandidates final : public CandidateSource {
       if (ids_[at] != i && ids_[at] >= 0) out.near.push_back({d, static_cast<std::int32_t>(ids_[at])});
     }
     out.near_bound = whole_ ? INFINITY : worst;
+    out.error = errors_[static_cast<std::size_t>(i)];
     out.ranked.clear();
   }
 
@@ -53,6 +54,7 @@ class FaissCandidates final : public CandidateSource {
 
   std::int64_t count_;
   bool half_, whole_;
+  const std::vector<float>& errors_;
   std::vector<float> d_;
   std::vector<std::int64_t> ids_;
 };

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/threads.h"
 #include "graph/distance.h"
+#include "graph/products.h"
 #include "graph/tiles.h"
 
 namespace gdds::graph {
@@ -18,6 +19,9 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kSpare = 16;      // candidates beyond those wanted, for certification
 constexpr std::size_t kMostRaised = 1024;  // bandwidths that were raised to the floor
+
+// Below this width products cost little, and neighbours may be nearer than 16 bits can tell.
+constexpr std::int64_t kLeastIntegerWidth = 64;
 
 // Neighbours are sorted by (value, id); d is kept beside them.
 struct Ranked {
@@ -46,6 +50,11 @@ class Metric {
     const double lengths = lengths_[static_cast<std::size_t>(i)] * lengths_[static_cast<std::size_t>(j)];
     if (lengths == 0) return 1;
     return std::max(0.0, 1 - dot_product(points_.row(i), points_.row(j), points_.d) / lengths);
+  }
+  // That j will be wanted soon: candidates lie anywhere in memory.
+  void fetch(std::int64_t j) const {
+    constexpr std::int64_t kCacheLine = 64 / sizeof(float);
+    for (std::int64_t c = 0; c < points_.d; c += kCacheLine) __builtin_prefetch(points_.row(j) + c, 0, 2);
   }
 
  private:
@@ -93,12 +102,14 @@ class Finder {
     const double d = metric_(i, id);
     return {d * weight, id, d};
   }
+  void append(std::int64_t i, const std::vector<std::int32_t>& ids, bool weighted, std::vector<Ranked>& out) const;
   bool by_ranking() const { return options_.ranking == "normalised"; }
+  bool by_integers(std::int64_t d) const { return options_.method == "integers" || (options_.method == "tiles" && d >= kLeastIntegerWidth && has_integer_products()); }
   std::vector<Ranked> all_distances(std::int64_t i) const;
   std::vector<Ranked> nearest_of(std::int64_t i, std::int64_t count) const;
   std::vector<Ranked> ranked_of(std::int64_t i) const;
-  bool certify_near(std::int64_t i, std::int64_t count, float error, const RowCandidates& row, std::vector<Ranked>& out) const;
-  bool certify_ranked(std::int64_t i, float error, const RowCandidates& row, std::vector<Ranked>& out) const;
+  bool certify_near(std::int64_t i, std::int64_t count, const RowCandidates& row, std::vector<Ranked>& out) const;
+  bool certify_ranked(std::int64_t i, const RowCandidates& row, std::vector<Ranked>& out) const;
   void store(std::int64_t i, const std::vector<Ranked>& ranked);
   std::vector<Ranked> best_of(std::int64_t i, const std::vector<std::int32_t>& ids, std::int64_t count, bool weighted) const;
   template <typename Take>
@@ -114,6 +125,13 @@ class Finder {
   std::vector<std::int32_t> raised_;  // tokens whose bandwidth was raised: their weight is below what the search assumed
   Neighbours result_;
 };
+
+void Finder::append(std::int64_t i, const std::vector<std::int32_t>& ids, bool weighted, std::vector<Ranked>& out) const {
+  for (std::size_t c = 0; c < ids.size(); ++c) {
+    if (c + 1 < ids.size()) metric_.fetch(ids[c + 1]);
+    out.push_back(ranked(i, ids[c], weighted ? weights_[static_cast<std::size_t>(ids[c])] : 1.0));
+  }
+}
 
 std::vector<Ranked> Finder::all_distances(std::int64_t i) const {
   std::vector<Ranked> all;
@@ -140,22 +158,25 @@ std::vector<Ranked> Finder::ranked_of(std::int64_t i) const {
 }
 
 // The `count` nearest among the candidates, exactly; false if another token could be among them.
-bool Finder::certify_near(std::int64_t i, std::int64_t count, float error, const RowCandidates& row, std::vector<Ranked>& out) const {
+bool Finder::certify_near(std::int64_t i, std::int64_t count, const RowCandidates& row, std::vector<Ranked>& out) const {
   out.clear();
   if (static_cast<std::int64_t>(row.near.size()) < count) return false;
   std::vector<Candidate> sorted = row.near;
   const auto by_d = [](const Candidate& a, const Candidate& b) { return a.d < b.d; };
   std::nth_element(sorted.begin(), sorted.begin() + count - 1, sorted.end(), by_d);
-  const float reach = sorted[static_cast<std::size_t>(count - 1)].d + 2 * error;
+  const float reach = sorted[static_cast<std::size_t>(count - 1)].d + 2 * row.error;
+  std::vector<std::int32_t> ids;
   for (const Candidate& c : sorted)
-    if (c.d <= reach) out.push_back(ranked(i, c.id, 1));
+    if (c.d <= reach) ids.push_back(c.id);
+  append(i, ids, false, out);
   std::sort(out.begin(), out.end());
   out.resize(static_cast<std::size_t>(count));
-  return out.back().value < static_cast<double>(row.near_bound) - static_cast<double>(error);
+  return out.back().value < static_cast<double>(row.near_bound) - static_cast<double>(row.error);
 }
 
 // The k best by the ranking among all candidates, exactly; false if another token could be among them.
-bool Finder::certify_ranked(std::int64_t i, float error, const RowCandidates& row, std::vector<Ranked>& out) const {
+bool Finder::certify_ranked(std::int64_t i, const RowCandidates& row, std::vector<Ranked>& out) const {
+  const auto error = static_cast<double>(row.error);
   std::vector<Candidate> all = row.ranked;
   all.insert(all.end(), row.near.begin(), row.near.end());
   std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
@@ -168,17 +189,20 @@ bool Finder::certify_ranked(std::int64_t i, float error, const RowCandidates& ro
   for (std::size_t c = 0; c < all.size(); ++c) most[c] = (static_cast<double>(all[c].d) + error) * weight(all[c]);
   std::nth_element(most.begin(), most.begin() + options_.k - 1, most.end());
   const double reach = most[static_cast<std::size_t>(options_.k - 1)];
+  std::vector<std::int32_t> ids;
   for (const Candidate& c : all)
-    if ((static_cast<double>(c.d) - error) * weight(c) <= reach) out.push_back(ranked(i, c.id, weight(c)));
+    if ((static_cast<double>(c.d) - error) * weight(c) <= reach) ids.push_back(c.id);
   for (const std::int32_t id : raised_)
     if (raised_.size() <= kMostRaised && id != i && !std::binary_search(all.begin(), all.end(), Candidate{0, id}, [](const Candidate& a, const Candidate& b) { return a.id < b.id; }))
-      out.push_back(ranked(i, id, weights_[static_cast<std::size_t>(id)]));
+      ids.push_back(id);
+  append(i, ids, true, out);
   std::partial_sort(out.begin(), out.begin() + options_.k, out.end());
   out.resize(static_cast<std::size_t>(options_.k));
   // Every other token has a d of at least near_bound and a value of at least ranked_bound, up to the error of d.
   if (std::isinf(row.near_bound) || std::isinf(row.ranked_bound)) return true;
-  const double relative = static_cast<double>(error) / static_cast<double>(row.near_bound);
-  return relative < 1 && out.back().value < row.ranked_bound * (1 - relative) * (1 - 1e-6);
+  if (row.near_bound <= row.error) return false;  // it may even be negative, where an error is as large as d
+  const double relative = error / static_cast<double>(row.near_bound);
+  return out.back().value < row.ranked_bound * (1 - relative) * (1 - 1e-6);
 }
 
 void Finder::store(std::int64_t i, const std::vector<Ranked>& ranked) {
@@ -192,7 +216,7 @@ void Finder::store(std::int64_t i, const std::vector<Ranked>& ranked) {
 // The best of these tokens, exactly.
 std::vector<Ranked> Finder::best_of(std::int64_t i, const std::vector<std::int32_t>& ids, std::int64_t count, bool weighted) const {
   std::vector<Ranked> all;
-  for (const std::int32_t id : ids) all.push_back(ranked(i, id, weighted ? weights_[static_cast<std::size_t>(id)] : 1.0));
+  append(i, ids, weighted, all);
   std::partial_sort(all.begin(), all.begin() + count, all.end());
   all.resize(static_cast<std::size_t>(count));
   return all;
@@ -228,7 +252,7 @@ void Finder::find_bandwidths(const Prepared& prepared, CandidateSource& source) 
 #pragma omp for schedule(dynamic, 16)
     for (std::int64_t i = 0; i < m_; ++i) {
       source.give(i, row);
-      if (certify_near(i, count, prepared.errors[static_cast<std::size_t>(i)], row, near)) {
+      if (certify_near(i, count, row, near)) {
         take(i, near);
       } else {
 #pragma omp critical
@@ -249,7 +273,7 @@ void Finder::find_ranked(const Prepared& prepared, CandidateSource& source) {
 #pragma omp for schedule(dynamic, 16)
     for (std::int64_t i = 0; i < m_; ++i) {
       source.give(i, row);
-      if (certify_ranked(i, prepared.errors[static_cast<std::size_t>(i)], row, ranked) && raised_.size() <= kMostRaised) {
+      if (certify_ranked(i, row, ranked) && raised_.size() <= kMostRaised) {
         take(i, ranked);
       } else {
 #pragma omp critical
@@ -266,7 +290,7 @@ Neighbours Finder::find(const Points& points) {
   const Device device = options_.device.choose();
   const bool faiss = options_.method == "faiss" || device.cuda;
   const auto source = faiss ? faiss_candidates(prepared, near, device)
-                            : tile_candidates(prepared, near, by_ranking() ? 3 * options_.k : 0, options_.bandwidth_neighbour, weight_);
+                            : tile_candidates(prepared, by_integers(points.d), near, by_ranking() ? 2 * options_.k + kSpare : 0, options_.bandwidth_neighbour, weight_);
   find_bandwidths(prepared, *source);
   raised_ = raise_bandwidths(result_.bandwidths);
   if (by_ranking()) {
@@ -299,8 +323,8 @@ void KnnOptions::add_to(Options& options) {
   options.option("ranking", ranking, "what the neighbours are nearest by: d divided by the bandwidths, or d itself").choices({"normalised", "raw"});
   options.option("bandwidth", bandwidth, "how bandwidths divide d: the root of their product, or their product").choices({"paper", "code"});
   options.option("bandwidth-neighbour", bandwidth_neighbour, "the bandwidth of a token is d to its neighbour of this rank").range(1, 1 << 20);
-  options.option("method", method, "each pair once through BLAS, or all through FAISS (raw ranking only); the result is the same")
-      .choices({"tiles", "faiss"})
+  options.option("method", method, "each pair once, through 16-bit integers or BLAS (tiles: what is faster), or all through FAISS (raw ranking only); the result is the same")
+      .choices({"tiles", "integers", "blas", "faiss"})
       .neutral();
   device.add_to(options);
 }
@@ -308,6 +332,7 @@ void KnnOptions::add_to(Options& options) {
 void KnnOptions::validate(std::int64_t m) const {
   if (k > m - 1) bad_usage("--k: {} tokens have at most {} neighbours, found {}", m, m - 1, k);
   if (bandwidth_neighbour > m - 1) bad_usage("--bandwidth-neighbour: {} tokens have at most {} neighbours, found {}", m, m - 1, bandwidth_neighbour);
+  if (method == "integers" && !has_integer_products()) bad_usage("--method integers: this machine does not have AVX-512 VNNI; tiles and blas work everywhere");
   const bool faiss = method == "faiss" || device.choose().cuda;
   if (faiss && ranking != "raw") bad_usage("--ranking: FAISS, which --method faiss and a GPU use, ranks by raw distance only");
 }

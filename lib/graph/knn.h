@@ -1,4 +1,4 @@
-// Exact nearest neighbours of every token. Distances are computed in single precision by matrix products, each pair once;
+// Exact nearest neighbours of every token. Distances are computed roughly by matrix products (products.h), each pair once;
 // what could be among the neighbours is computed again in double precision, in an order of summation that does not
 // depend on the machine, and a row is accepted only if the error bound proves that nothing was missed; the others are
 // done by brute force. So the result is that of a brute force in double precision, whatever threads, BLAS or FAISS.
@@ -27,7 +27,7 @@ struct KnnOptions {
   std::string ranking = "normalised";  // by d / sqrt(rho_x rho_y), or raw: by d
   std::string bandwidth = "paper";     // how rho enters: sqrt(rho_x rho_y), or code: rho_x rho_y. MATH 2
   std::int64_t bandwidth_neighbour = 7;
-  std::string method = "tiles";        // each pair once through BLAS; or faiss: all pairs through FAISS
+  std::string method = "tiles";        // each pair once, through integers or blas (products.h); or faiss: all pairs through FAISS
   DeviceOption device;
   void add_to(Options& options);
   // Status 2 where m tokens cannot have as many neighbours.

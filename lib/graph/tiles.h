@@ -20,9 +20,10 @@ struct Candidate {
 // The candidates of a row and what is known of the rest.
 struct RowCandidates {
   std::vector<Candidate> near;   // by d: the nearest are all here ...
-  float near_bound = 0;          // ... every token that is not has a (single-precision) d of at least this
+  float near_bound = 0;          // ... every token that is not has a d of at least this
   std::vector<Candidate> ranked; // by the ranking (empty for the raw one, where `near` serves)
   double ranked_bound = 0;       // every token that is not here has a rank value (d weighted by its rho) of at least this
+  float error = 0;               // of every d above
 };
 
 // How the ranking weighs a distance to a token of bandwidth rho: d * weight(rho). It must not increase with rho.
@@ -50,8 +51,9 @@ class CandidateSource {
   virtual void give(std::int64_t i, RowCandidates& out) = 0;
 };
 
-// `near` asks for that many nearest (at least), `ranked` for that many by the ranking, 0 for none.
-std::unique_ptr<CandidateSource> tile_candidates(const Prepared& prepared, std::int64_t near, std::int64_t ranked,
+// `near` asks for that many nearest (at least), `ranked` for that many by the ranking, 0 for none. By integers or by BLAS
+// (products.h).
+std::unique_ptr<CandidateSource> tile_candidates(const Prepared& prepared, bool integers, std::int64_t near, std::int64_t ranked,
                                                  std::int64_t bandwidth_neighbour, const Weight& weight);
 // The nearest alone, all pairs through FAISS, on a GPU where it is asked for.
 std::unique_ptr<CandidateSource> faiss_candidates(const Prepared& prepared, std::int64_t near, const Device& device);

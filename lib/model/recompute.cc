@@ -12,15 +12,15 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct Recomputed : torch::autograd::Function<Recomputed> {
-  static at::Tensor forward(AutogradContext* context, const Piece& piece, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& parameters) {
+  static at::Tensor forward(AutogradContext* context, const Piece& piece, at::TensorList inputs, at::TensorList parameters) {
     const auto device = inputs.front().device().type();
-    variable_list saved(inputs);
+    variable_list saved = inputs.vec();
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(std::move(saved));
     context->saved_data["inputs"] = static_cast<std::int64_t>(inputs.size());
     context->saved_data["type"] = static_cast<std::int64_t>(Autocast::current(device));
     context->saved_data["piece"] = c10::IValue::make_capsule(c10::make_intrusive<Kept>(piece));
-    return piece(inputs);
+    return piece(inputs.vec());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -61,7 +61,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
 
 at::Tensor recomputed(Piece f, const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& parameters) {
   if (!torch::GradMode::is_enabled()) return f(inputs);
-  return Recomputed::apply(f, inputs, parameters);
+  return Recomputed::apply(f, at::TensorList(inputs), at::TensorList(parameters));
 }
 
 }  // namespace gdds::model

@@ -57,3 +57,12 @@ attempt - --raw-dim 2 < e.h5
 attempt --extra-rows some e.h5
 make-sample tokens > t.h5
 attempt t.h5
+# Options that would do nothing with such a source.
+attempt --vocab text8 good.npy --dim 64
+attempt --vocab text8 good.npy --tensor a
+attempt --vocab text8 good.npy --raw-type float16
+attempt --vocab text8 good.npy --raw-dim 2 --tensor a
+attempt --vocab text8 m.safetensors --tensor a --window 3
+attempt e.h5 --smoothing 1
+attempt - --tensor a < e.h5
+attempt t.h5 --dim 8 --drop-rows

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/threads.h"
-#include "graph/knn.h"
+#include "graph/products.h"
 #include "support/folder.h"
 
 namespace gdds::graph {
@@ -43,21 +43,29 @@ void expect_equal(const Neighbours& a, const Neighbours& b, const std::string& w
   EXPECT_TRUE(a.bandwidths == b.bandwidths) << what;
 }
 
+// Both ways to multiply, on any machine that has them.
+std::vector<std::string> methods() {
+  if (has_integer_products()) return {"blas", "integers"};
+  return {"blas"};
+}
+
 void check_all(const Cloud& cloud, std::int64_t k, const std::string& what) {
   for (const char* metric : {"gauss", "cosine"}) {
     for (const char* ranking : {"raw", "normalised"}) {
-      const auto o = options(k, metric, ranking);
-      expect_equal(find_neighbours(cloud.points(), o), brute_force(cloud.points(), o), what + " " + metric + " " + ranking);
+      const Neighbours slow = brute_force(cloud.points(), options(k, metric, ranking));
+      for (const std::string& method : methods())
+        expect_equal(find_neighbours(cloud.points(), options(k, metric, ranking, method)), slow, what + " " + metric + " " + ranking + " " + method);
     }
-    const auto code = options(k, metric, "normalised", "tiles", "code");
-    expect_equal(find_neighbours(cloud.points(), code), brute_force(cloud.points(), code), what + " " + metric + " code");
+    const Neighbours slow = brute_force(cloud.points(), options(k, metric, "normalised", "tiles", "code"));
+    for (const std::string& method : methods())
+      expect_equal(find_neighbours(cloud.points(), options(k, metric, "normalised", method, "code")), slow, what + " " + metric + " code " + method);
     const auto faiss = options(k, metric, "raw", "faiss");
     expect_equal(find_neighbours(cloud.points(), faiss), brute_force(cloud.points(), faiss), what + " " + metric + " faiss");
   }
 }
 
 TEST(Knn, EqualsBruteForce) {
-  check_all(gaussian(3000, 24, 1), 64, "gaussian");  // three tiles a side
+  check_all(gaussian(3000, 24, 1), 64, "gaussian");  // nine blocks
   check_all(gaussian(1500, 3, 2), 10, "few dimensions");
   check_all(gaussian(40, 8, 3), 39, "all the others");
   check_all(gaussian(9, 1, 4), 3, "a line");
@@ -92,9 +100,11 @@ TEST(Knn, DoesNotDependOnThreads) {
   for (const char* ranking : {"raw", "normalised"}) {
     set_threads(1);
     const Neighbours one = find_neighbours(cloud.points(), options(30, "gauss", ranking));
-    for (const int n : {2, 5}) {
-      set_threads(n);
-      expect_equal(find_neighbours(cloud.points(), options(30, "gauss", ranking)), one, ranking);
+    for (const std::string& method : methods()) {
+      for (const int n : {2, 5, 40}) {
+        set_threads(n);
+        expect_equal(find_neighbours(cloud.points(), options(30, "gauss", ranking, method)), one, std::string(ranking) + " " + method);
+      }
     }
   }
   set_threads(0);

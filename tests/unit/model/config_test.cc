@@ -65,17 +65,17 @@ TEST(ModelConfig, ReadingIsStrict) {
     text.replace(at, from.size(), to);
     return error_of([&] { ModelConfig::from_json(text, "m.h5"); });
   };
-  EXPECT_EQ(error("\"ddit\"", "\"lstm\""), "m.h5: model: arch: expected ddit, ar or two-stream, found \"lstm\"");
-  EXPECT_EQ(error("\"d\":768", "\"d\":768.5"), "m.h5: model: d: expected a whole number, found 768.5");
-  EXPECT_EQ(error("\"d\":768", "\"d\":18446744073709551615"), "m.h5: model: d: expected a number from 2 to 65536, found 18446744073709551615");
-  EXPECT_EQ(error("\"d\":768", "\"d\":-768"), "m.h5: model: d: expected a number from 2 to 65536, found -768");
-  EXPECT_EQ(error("\"d\":768,", ""), "m.h5: model: d is missing");
-  EXPECT_EQ(error("\"heads\":12", "\"heads\":5"), "m.h5: model: heads: a width of 768 cannot be divided among 5 heads");
-  EXPECT_EQ(error("\"dropout\":0.1", "\"dropout\":1"), "m.h5: model: dropout: expected a number from 0 to below 1, found 1");
-  EXPECT_EQ(error("\"m\":50257", "\"m\":50259"), "m.h5: model: m: 50259 output classes, but only 50258 input ids");
+  EXPECT_EQ(error("\"ddit\"", "\"lstm\""), "3 m.h5: model: arch: expected ddit, ar or two-stream, found \"lstm\"");
+  EXPECT_EQ(error("\"d\":768", "\"d\":768.5"), "3 m.h5: model: d: expected a whole number, found 768.5");
+  EXPECT_EQ(error("\"d\":768", "\"d\":18446744073709551615"), "3 m.h5: model: d: expected a number from 2 to 65536, found 18446744073709551615");
+  EXPECT_EQ(error("\"d\":768", "\"d\":-768"), "3 m.h5: model: d: expected a number from 2 to 65536, found -768");
+  EXPECT_EQ(error("\"d\":768,", ""), "3 m.h5: model: d is missing");
+  EXPECT_EQ(error("\"heads\":12", "\"heads\":5"), "3 m.h5: model: heads: a width of 768 cannot be divided among 5 heads");
+  EXPECT_EQ(error("\"dropout\":0.1", "\"dropout\":1"), "3 m.h5: model: dropout: expected a number from 0 to below 1, found 1");
+  EXPECT_EQ(error("\"m\":50257", "\"m\":50259"), "3 m.h5: model: m: 50259 output classes, but only 50258 input ids");
   EXPECT_NE(error("\"d\":768", "\"d\":768,\"experts\":8").find("does not know"), std::string::npos);
-  EXPECT_EQ(error(good, "[]"), "m.h5: model: expected a JSON object");
-  EXPECT_EQ(error(good, "{"), "m.h5: model: expected a JSON object");
+  EXPECT_EQ(error(good, "[]"), "3 m.h5: model: expected a JSON object");
+  EXPECT_EQ(error(good, "{"), "3 m.h5: model: expected a JSON object");
 }
 
 TEST(ModelOptions, SizeAndWhatDiffersFromIt) {
@@ -95,10 +95,10 @@ TEST(ModelOptions, SizeAndWhatDiffersFromIt) {
   EXPECT_EQ(config.m, 27);
   EXPECT_EQ(config.length, 256);
   c.set("model-blocks", "3");
-  EXPECT_EQ(error_of([&] { options.config(28, 27, 256); }), "model: blocks: the two streams share them evenly, found 3");
+  EXPECT_EQ(error_of([&] { options.config(28, 27, 256); }), "2 model: blocks: the two streams share them evenly, found 3");
   c.set("model-blocks", "4");
   c.set("model-heads", "512");
-  EXPECT_EQ(error_of([&] { options.config(28, 27, 256); }), "model: heads: rotary positions turn pairs, but a head is 1 wide");
+  EXPECT_EQ(error_of([&] { options.config(28, 27, 256); }), "2 model: heads: rotary positions turn pairs, but a head is 1 wide");
 }
 
 TEST(ModelOptions, SmallIsThePapers) {
