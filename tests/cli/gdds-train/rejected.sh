@@ -1,0 +1,24 @@
+# What cannot be trained on, each in one line with its status.
+sample tokens tokens.h5 --sequences 8
+sample neighbours neighbours.h5
+fails() { local status=0; gdds-train -q -j 1 --size tiny --steps 1 "$@" >out 2>err || status=$?; echo "$status $(wc -l <err)"; cat err >&2; }
+fails missing.h5 -o m.h5
+fails neighbours.h5 -o m.h5
+fails tokens.h5 -o -
+fails tokens.h5 -o no/m.h5
+fails --objective campbell --process uniform tokens.h5 -o m.h5
+fails --process sik-knn tokens.h5 -o m.h5
+fails --time 0.5 tokens.h5 -o m.h5
+fails --resume missing.h5 tokens.h5 -o m.h5
+fails --resume tokens.h5 tokens.h5 -o m.h5
+fails --validation neighbours.h5 tokens.h5 -o m.h5
+fails --model-heads 7 tokens.h5 -o m.h5
+fails --batch-size 0 tokens.h5 -o m.h5
+gdds-noise -q --process uniform --batch-size 4 --batches 2 tokens.h5 -o stream.h5
+gdds-noise process -q --process uniform tokens.h5 -o uniform.h5
+gdds-noise process -q tokens.h5 -o absorb.h5
+fails --batch-size 4 stream.h5 -o m.h5
+fails --batch-size 4 --process absorb.h5 stream.h5 -o m.h5
+fails --batch-size 8 --process uniform.h5 stream.h5 -o m.h5
+fails --process uniform.h5 - -o m.h5 </dev/null
+ls *.h5

@@ -1,0 +1,18 @@
+# A run in two parts is the run in one: parameters, average, optimiser and curve are the same bits; and the same command
+# gives the same bytes.
+sample tokens tokens.h5 --sequences 16
+options=(-q -j 1 --size tiny --model-dim 32 --model-heads 2 --precision fp32 --batch-size 4 --micro-batch 2 --warm-up 2 --report-every 1)
+gdds-train "${options[@]}" --steps 6 tokens.h5 -o whole.h5
+gdds-train "${options[@]}" --steps 6 tokens.h5 -o again.h5
+cmp whole.h5 again.h5
+gdds-train "${options[@]}" --steps 3 tokens.h5 -o part.h5
+gdds-train "${options[@]}" --steps 6 --resume part.h5 tokens.h5 -o resumed.h5
+python3 - <<'PYTHON'
+import h5py, numpy as np
+a, b = h5py.File("whole.h5"), h5py.File("resumed.h5")
+def compare(name, item):
+    if isinstance(item, h5py.Dataset) and name != "history":
+        assert np.array_equal(item[()], b[name][()], equal_nan=item.dtype.kind == "f"), name
+a.visititems(compare)
+print(a.attrs["step"], a["curve"].shape[0], len(a["parameters"]) == len(a["ema"]))
+PYTHON
