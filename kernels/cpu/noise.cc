@@ -133,28 +133,28 @@ void sik_block(const WidePhilox& philox, const SikTables<Id>& tables, const SikT
   }
 
   // Which moved at all: these need draw 1.
-  alignas(64) std::uint32_t moved[kBlock + kWide];  // positions
+  alignas(64) std::uint32_t moved[kBlock + kWide];
   WideWords second[kBlock / kWide];
   int moved_count = 0;
   for (int i = 0; i < n; ++i) {
     xt[i] = x0[i];
     jumped[i] = static_cast<std::uint8_t>((u[i] > time.no_reset) | (v[i] >= none[i]));
-    moved[moved_count] = first + static_cast<std::uint32_t>(i);
+    moved[moved_count] = static_cast<std::uint32_t>(i);
     moved_count += jumped[i];
   }
-  std::fill_n(moved + moved_count, kWide, first);
-  for (int j = 0; j < moved_count; j += kWide) philox(number, moved + j, 1, second[j / kWide]);
+  std::fill_n(moved + moved_count, kWide, 0U);
+  for (int j = 0; j < moved_count; j += kWide) philox(number, first, moved + j, 1, second[j / kWide]);
   // The n-th number from draw 1 on.
   const auto bits_of = [&](int j, int n) {
     if (n < 2) return static_cast<std::uint64_t>(second[j / kWide].word[2 * n][j % kWide]) << 32 | second[j / kWide].word[2 * n + 1][j % kWide];
-    const RandomWords more = random_words(seed, kForSnapshots, number, moved[j], 1 + static_cast<std::uint32_t>(n / 2));
+    const RandomWords more = random_words(seed, kForSnapshots, number, first + moved[j], 1 + static_cast<std::uint32_t>(n / 2));
     return static_cast<std::uint64_t>(more.word[n % 2 * 2]) << 32 | more.word[n % 2 * 2 + 1];
   };
 
   // New tokens, and who goes on from there by semantic jumps.
   int used[kBlock], jumps[kBlock], travellers[kBlock], traveller_count = 0;  // used: numbers
   for (int j = 0; j < moved_count; ++j) {
-    const std::uint32_t i = moved[j] - first;
+    const std::uint32_t i = moved[j];
     used[j] = u[i] > time.no_reset ? 1 : 0;
     xt[i] = used[j] == 1 ? below(tables.m, bits_of(j, 0)) : xt[i];
     travellers[traveller_count] = j;
@@ -162,7 +162,7 @@ void sik_block(const WidePhilox& philox, const SikTables<Id>& tables, const SikT
   }
   for (int t = 0; t < traveller_count; ++t) {
     const int j = travellers[t];
-    const std::uint32_t i = moved[j] - first;
+    const std::uint32_t i = moved[j];
     jumps[j] = poisson_inverse(mean[i], none[i], v[i]);
     __builtin_prefetch(tables.slots + alias_slot(tables.k, xt[i], bits_of(j, used[j])));
   }
@@ -171,7 +171,7 @@ void sik_block(const WidePhilox& philox, const SikTables<Id>& tables, const SikT
     int left = 0;
     for (int t = 0; t < traveller_count; ++t) {
       const int j = travellers[t];
-      auto& token = xt[moved[j] - first];
+      auto& token = xt[moved[j]];
       token = alias_draw(tables.slots, tables.k, token, bits_of(j, used[j]++));
       if (--jumps[j] == 0) continue;
       __builtin_prefetch(tables.slots + alias_slot(tables.k, token, bits_of(j, used[j])));

@@ -28,19 +28,20 @@ WidePhilox::WidePhilox(std::uint64_t seed, std::uint32_t purpose, Level level)
     : seed_(seed), purpose_(purpose), key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32) ^ purpose * 0x9e3779b9U},
       make_(level == Level::avx512 ? make_avx512 : level == Level::avx2 ? make_avx2 : make_plain) {}
 
-void WidePhilox::make_plain(const WidePhilox& p, std::uint64_t sequence, const std::uint32_t* positions, std::uint32_t draw, WideWords& out) {
+void WidePhilox::make_plain(const WidePhilox& p, std::uint64_t sequence, std::uint32_t first, const std::uint32_t* offsets, std::uint32_t draw, WideWords& out) {
   for (std::uint32_t i = 0; i < kWide; ++i) {
-    const RandomWords words = random_words(p.seed_, p.purpose_, sequence, positions[i], draw);
+    const RandomWords words = random_words(p.seed_, p.purpose_, sequence, first + offsets[i], draw);
     for (int w = 0; w < 4; ++w) out.word[w][i] = words.word[w];
   }
 }
 
 #ifdef GDDS_X86
-__attribute__((target("avx2"))) void WidePhilox::make_avx2(const WidePhilox& p, std::uint64_t sequence, const std::uint32_t* positions, std::uint32_t draw, WideWords& out) {
+__attribute__((target("avx2"))) void WidePhilox::make_avx2(const WidePhilox& p, std::uint64_t sequence, std::uint32_t first, const std::uint32_t* offsets, std::uint32_t draw,
+                                                                  WideWords& out) {
   const __m256i m0 = _mm256_set1_epi32(static_cast<int>(kM0)), m1 = _mm256_set1_epi32(static_cast<int>(kM1));
   for (int half = 0; half < 2; ++half) {
     __m256i c0 = _mm256_set1_epi32(static_cast<int>(draw));
-    __m256i c1 = _mm256_load_si256(reinterpret_cast<const __m256i*>(positions + 8 * half));
+    __m256i c1 = _mm256_add_epi32(_mm256_set1_epi32(static_cast<int>(first)), _mm256_load_si256(reinterpret_cast<const __m256i*>(offsets + 8 * half)));
     __m256i c2 = _mm256_set1_epi32(static_cast<int>(sequence));
     __m256i c3 = _mm256_set1_epi32(static_cast<int>(sequence >> 32));
     std::uint32_t k0 = p.key_[0], k1 = p.key_[1];
@@ -59,13 +60,14 @@ __attribute__((target("avx2"))) void WidePhilox::make_avx2(const WidePhilox& p, 
   }
 }
 
-__attribute__((target("avx512f"))) void WidePhilox::make_avx512(const WidePhilox& p, std::uint64_t sequence, const std::uint32_t* positions, std::uint32_t draw, WideWords& out) {
+__attribute__((target("avx512f"))) void WidePhilox::make_avx512(const WidePhilox& p, std::uint64_t sequence, std::uint32_t first, const std::uint32_t* offsets, std::uint32_t draw,
+                                                                  WideWords& out) {
   const __m512i m0 = _mm512_set1_epi32(static_cast<int>(kM0)), m1 = _mm512_set1_epi32(static_cast<int>(kM1));
   // Of the even lanes' products and the odd lanes': which 32-bit word goes where.
   const __m512i upper = _mm512_setr_epi32(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
   const __m512i lower = _mm512_setr_epi32(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
   __m512i c0 = _mm512_set1_epi32(static_cast<int>(draw));
-  __m512i c1 = _mm512_load_si512(positions);
+  __m512i c1 = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(first)), _mm512_load_si512(offsets));
   __m512i c2 = _mm512_set1_epi32(static_cast<int>(sequence));
   __m512i c3 = _mm512_set1_epi32(static_cast<int>(sequence >> 32));
   std::uint32_t k0 = p.key_[0], k1 = p.key_[1];
@@ -83,8 +85,10 @@ __attribute__((target("avx512f"))) void WidePhilox::make_avx512(const WidePhilox
   for (int w = 0; w < 4; ++w) _mm512_store_si512(out.word[w], words[w]);
 }
 #else
-void WidePhilox::make_avx2(const WidePhilox& p, std::uint64_t sequence, const std::uint32_t* positions, std::uint32_t draw, WideWords& out) { make_plain(p, sequence, positions, draw, out); }
-void WidePhilox::make_avx512(const WidePhilox& p, std::uint64_t sequence, const std::uint32_t* positions, std::uint32_t draw, WideWords& out) { make_plain(p, sequence, positions, draw, out); }
+void WidePhilox::make_avx2(const WidePhilox& p, std::uint64_t sequence, std::uint32_t first, const std::uint32_t* offsets, std::uint32_t draw,
+                                                                  WideWords& out) { make_plain(p, sequence, first, offsets, draw, out); }
+void WidePhilox::make_avx512(const WidePhilox& p, std::uint64_t sequence, std::uint32_t first, const std::uint32_t* offsets, std::uint32_t draw,
+                                                                  WideWords& out) { make_plain(p, sequence, first, offsets, draw, out); }
 #endif
 
 }  // namespace gdds::kernels::cpu

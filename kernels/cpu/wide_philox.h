@@ -22,19 +22,18 @@ class WidePhilox {
 
   WidePhilox(std::uint64_t seed, std::uint32_t purpose, Level level = best_level());
   // Draw 0 of positions first ... first + 15.
-  void operator()(std::uint64_t sequence, std::uint32_t first, WideWords& out) const {
-    alignas(64) std::uint32_t positions[kWide];
-    for (std::uint32_t i = 0; i < kWide; ++i) positions[i] = first + i;
-    make_(*this, sequence, positions, 0, out);
+  void operator()(std::uint64_t sequence, std::uint32_t first, WideWords& out) const { make_(*this, sequence, first, kInARow, 0, out); }
+  // A draw of positions first + offsets[i]; the offsets are aligned to 64 bytes.
+  void operator()(std::uint64_t sequence, std::uint32_t first, const std::uint32_t* offsets, std::uint32_t draw, WideWords& out) const {
+    make_(*this, sequence, first, offsets, draw, out);
   }
-  // A draw of any 16 positions; the array is aligned to 64 bytes.
-  void operator()(std::uint64_t sequence, const std::uint32_t* positions, std::uint32_t draw, WideWords& out) const { make_(*this, sequence, positions, draw, out); }
 
  private:
-  using Make = void (*)(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
-  static void make_plain(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
-  static void make_avx2(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
-  static void make_avx512(const WidePhilox&, std::uint64_t, const std::uint32_t*, std::uint32_t, WideWords&);
+  alignas(64) static constexpr std::uint32_t kInARow[kWide] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  using Make = void (*)(const WidePhilox&, std::uint64_t, std::uint32_t, const std::uint32_t*, std::uint32_t, WideWords&);
+  static void make_plain(const WidePhilox&, std::uint64_t, std::uint32_t, const std::uint32_t*, std::uint32_t, WideWords&);
+  static void make_avx2(const WidePhilox&, std::uint64_t, std::uint32_t, const std::uint32_t*, std::uint32_t, WideWords&);
+  static void make_avx512(const WidePhilox&, std::uint64_t, std::uint32_t, const std::uint32_t*, std::uint32_t, WideWords&);
 
   std::uint64_t seed_;
   std::uint32_t purpose_;

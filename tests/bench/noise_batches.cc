@@ -1,10 +1,12 @@
-// bench-noise EMBEDDING.h5 GAUSS.h5 COSINE.h5 [SEEDS]: the paper's table of noising times, batches of 512 x 1024 tokens, beside its
-// milliseconds on an H100 and beside a rival in the same run: the straightforward PyTorch way on the CPU. The rival is
-// written with ATen, the C++ library under PyTorch, of PyPI's torch wheel and with as many threads as ours: it calls what
-// Python would call, without Python's own time. Both get the same tokens (random) and times (uniform from 1e-3 to 1, one a
-// sequence). Rounds of ours and theirs alternate, a round a seed: 3 runs to warm up, then 10. Mean and standard deviation
-// are those of the rounds' means, best and median those of all runs; ratios are of the medians, since machines are noisy.
-// Last come the targets. "changed" is the share of tokens with x_t other than x_0: that both do the same thing.
+// bench-noise EMBEDDING.h5 GAUSS.h5 COSINE.h5 [SEEDS]: the paper's table of noising times, batches of 512 x 1024 tokens,
+// beside its milliseconds on an H100 and beside a rival in the same run: the straightforward PyTorch way on the CPU. The
+// rival is written with ATen, the C++ library under PyTorch, of PyPI's torch wheel and with as many threads as ours: it
+// calls what Python would call, without Python's own time. Both get the same tokens (random) and times (uniform from 1e-3
+// to 1, one a sequence). Rounds of ours and theirs alternate, a round a seed: 3 runs to warm up, then 10. Mean and standard
+// deviation are those of the rounds' means, best and median those of all runs. "changed" is the share of tokens with x_t
+// other than x_0: that both do the same thing. Last come the targets, by the medians, with the ratios of the best runs for
+// information: where other programs want the cores too, a run shorter than a time slice (4 ms or so) often waits for one,
+// and its median says nothing.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -157,8 +159,10 @@ void print(const Case& c) {
   else std::printf("\t-\t-\t-\t-\t-\t-\n");
 }
 
-void print_target(const std::string& what, double found, const char* relation, double wanted, bool met) {
-  std::printf("%s\t%.1f\t%s %.0f\t%s\n", what.c_str(), found, relation, wanted, met ? "met" : "missed");
+// Of two rows: slow / fast, by the medians and by the best runs.
+void print_target(const std::string& what, const Runs& slow, const Runs& fast, bool at_least, double wanted) {
+  const double ratio = slow.median() / fast.median();
+  std::printf("%s\t%.1f\t%.1f\t%s %.0f\t%s\n", what.c_str(), ratio, slow.best() / fast.best(), at_least ? ">=" : "<=", wanted, (at_least ? ratio >= wanted : ratio <= wanted) ? "met" : "missed");
 }
 
 }  // namespace
@@ -216,13 +220,7 @@ int main(int argc, char** argv) {
   std::printf("process\tmean\tsd\tbest\tmedian\tchanged\tpaper, H100\ttorch mean\tsd\tbest\tmedian\tchanged\ttimes torch\n");
   for (const Case& c : cases) print(c);
 
-  std::printf("\nratio of medians\tfound\twanted\t\n");
-  for (std::size_t i = 0; i < 4; ++i) {
-    const double ratio = cases[i].theirs.median() / cases[i].ours.median(), wanted = i < 2 ? 8 : 100;
-    print_target("torch / ours, " + cases[i].name, ratio, ">=", wanted, ratio >= wanted);
-  }
-  for (std::size_t i = 4; i < 6; ++i) {
-    const double ratio = cases[i].ours.median() / cases[i - 2].ours.median();
-    print_target("dense / kNN, " + cases[i].name, ratio, "<=", 20, ratio <= 20);
-  }
+  std::printf("\nratio\tmedians\tbest\twanted\tby the medians\n");
+  for (std::size_t i = 0; i < 4; ++i) print_target("torch / ours, " + cases[i].name, cases[i].theirs, cases[i].ours, true, i < 2 ? 8 : 100);
+  for (std::size_t i = 4; i < 6; ++i) print_target("dense / kNN, " + cases[i].name, cases[i].ours, cases[i - 2].ours, false, 20);
 }

@@ -38,11 +38,11 @@ TEST(WidePhilox, EveryLevelIsTheDefinition) {
             for (int w = 0; w < 4; ++w) ASSERT_EQ(words.word[w][i], expected.word[w]) << "level " << level << ", position " << first + i;
           }
           alignas(64) std::uint32_t scattered[cpu::kWide];
-          for (std::uint32_t i = 0; i < cpu::kWide; ++i) scattered[i] = first * i + 3 * i * i;
-          philox(sequence, scattered, 5, words);
+          for (std::uint32_t i = 0; i < cpu::kWide; ++i) scattered[i] = 1000003 * i * i;
+          philox(sequence, first, scattered, 5, words);
           for (std::size_t i = 0; i < cpu::kWide; ++i) {
-            const RandomWords expected = random_words(seed, kForSnapshots, sequence, scattered[i], 5);
-            for (int w = 0; w < 4; ++w) ASSERT_EQ(words.word[w][i], expected.word[w]) << "level " << level << ", position " << scattered[i] << ", draw 5";
+            const RandomWords expected = random_words(seed, kForSnapshots, sequence, first + scattered[i], 5);
+            for (int w = 0; w < 4; ++w) ASSERT_EQ(words.word[w][i], expected.word[w]) << "level " << level << ", position " << first + scattered[i] << ", draw 5";
           }
         }
   RecordProperty("levels", static_cast<int>(WidePhilox::best_level()) + 1);
