@@ -46,7 +46,7 @@ attempt empty
 attempt absent.npy
 attempt .
 make-sample model > model.h5
-attempt model.h5
+attempt model.h5 --tensor blocks.0.norm1.weight
 make-sample vocab > vocab.h5
 attempt vocab.h5
 make-sample embedding > e.h5

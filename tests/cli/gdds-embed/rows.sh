@@ -20,7 +20,7 @@ gdds-embed --vocab text8 --normalise --dtype float16 zero.npy > n.h5; show n.h5
 gdds-embed -q mean.h5 > again.h5; show again.h5
 # A parameter of a model; a file that has only the name of its vocabulary takes the tokens from --vocab, if they are those.
 make-sample model > model.h5
-gdds-embed model.h5 --tensor block.0.weight --extra-rows zero > m.h5; show m.h5
+gdds-embed model.h5 --tensor blocks.0.attn_out.weight --extra-rows zero > m.h5; show m.h5
 make-sample embedding > e.h5
 gdds-tokenize convert e.h5 > sample.h5
 python3 -c '

@@ -21,4 +21,4 @@ fails --batch-size 4 stream.h5 -o m.h5
 fails --batch-size 4 --process absorb.h5 stream.h5 -o m.h5
 fails --batch-size 8 --process uniform.h5 stream.h5 -o m.h5
 fails --process uniform.h5 - -o m.h5 </dev/null
-ls *.h5
+ls ./*.h5
