@@ -14,7 +14,9 @@ for i in {1..20}; do
   wait_for_file killed.h5
   sleep "$((i % 2)).$((i * 37 % 90 + 10))"
   kill -9 $!
-  wait $! 2>/dev/null || true
+  status=0
+  wait $! 2>/dev/null || status=$?
+  [[ $status == 137 ]] || echo "ended with $status before it was killed"
   gdds-copy -q killed.h5 >copy.h5 || echo "damaged after $i"
   rm -f .killed.h5.* # what a process killed outright cannot remove
 done
