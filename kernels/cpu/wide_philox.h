@@ -19,6 +19,7 @@ class WidePhilox {
  public:
   enum class Level { plain, avx2, avx512 };
   static Level best_level();
+  static constexpr int kRounds = 10;
 
   WidePhilox(std::uint64_t seed, std::uint32_t purpose, Level level = best_level());
   // Draw 0 of positions first ... first + 15.
@@ -37,7 +38,7 @@ class WidePhilox {
 
   std::uint64_t seed_;
   std::uint32_t purpose_;
-  std::uint32_t key_[2];
+  std::uint32_t key_[2 * kRounds];  // two of each round
   Make make_;
 };
 
