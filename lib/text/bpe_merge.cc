@@ -26,6 +26,7 @@ std::size_t two_bytes(char first, char second) { return two_bytes(static_cast<un
 
 Merger::Merger(const Vocabulary& v) : pairs_(v.merges.size()), of_bytes_(65536) {
   std::unordered_map<std::string_view, std::int32_t> ids;  // of tokens with the same bytes, the first
+  ids.reserve(v.types.size());
   for (std::int32_t id = 0; id < v.size(); ++id)
     if (!v.is_special(id)) ids.emplace(v.token(id), id);
   const auto find = [&](std::string_view bytes) {

@@ -55,7 +55,7 @@ class Corpus {
  public:
   // Where a text may be cut: the last such place, 0 for none (Encoder::last_cut). Without it documents stay whole.
   using Cut = std::function<std::size_t(std::string_view)>;
-  static constexpr std::size_t kBlockBytes = 4 << 20;
+  static constexpr std::size_t kBlockBytes = 1 << 20;
 
   // `block_bytes` is read at a time; the tests take few, so that every document meets the edge of a block.
   Corpus(const CorpusOptions& options, Cut cut, std::size_t block_bytes = kBlockBytes);

@@ -22,7 +22,7 @@ namespace gdds::text {
 namespace {
 
 // Blocks through `work` on several threads and, in their order, through `consume` on this one. `work` gets the number of
-// its thread. At most two blocks a thread are on their way, so memory stays bounded.
+// its thread. At most eight blocks a thread are on their way, so memory stays bounded.
 template <typename Result>
 void in_order(Corpus& corpus, Progress& progress, const std::function<Result(int, Block&)>& work, const std::function<void(Result&&)>& consume) {
   struct Task {
@@ -72,7 +72,7 @@ void in_order(Corpus& corpus, Progress& progress, const std::function<Result(int
   try {
     bool more = true;
     while (more || !all.empty()) {
-      if (more && all.size() < static_cast<std::size_t>(2 * count)) {
+      if (more && all.size() < static_cast<std::size_t>(8 * count)) {
         auto task = std::make_shared<Task>();
         more = corpus.next(task->block);
         if (!more) continue;

@@ -82,6 +82,7 @@ void check_plain_bytes(const Table& table, const std::string& name) {
 void check_merges(const Vocabulary& vocabulary, const Table& table, const std::string& name) {
   std::string joined;
   std::unordered_map<std::uint64_t, std::size_t> known;
+  known.reserve(vocabulary.merges.size());
   for (std::size_t i = 0; i < vocabulary.merges.size(); ++i) {
     const auto [left, right] = vocabulary.merges[i];
     for (const std::int32_t id : {left, right})
