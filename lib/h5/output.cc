@@ -527,6 +527,7 @@ void TextOutput::commit() {
 }
 
 std::string library_version() {
+  start_library();  // this, too, would start it, and leave what it does at exit to it
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
   return fmt::format("HDF5 {}.{}.{}", major, minor, release);
