@@ -11,7 +11,7 @@
 namespace gdds::kernels {
 
 // What the numbers are for: two purposes never share a number.
-enum Purpose : std::uint32_t { kForTimes = 1, kForSnapshots = 2, kForPaths = 3, kForOrder = 4, kForBridges = 5 };
+enum Purpose : std::uint32_t { kForTimes = 1, kForSnapshots = 2, kForPaths = 3, kForOrder = 4, kForBridges = 5, kForBounds = 6 };
 
 struct RandomWords {
   std::uint32_t word[4];

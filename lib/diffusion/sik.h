@@ -49,6 +49,10 @@ struct SparseKernel {
 };
 SparseKernel sparse_kernel(const NeighbourTable& table, double epsilon);
 
+// Pois(n; mean) for n = 0, 1, ... until the rest is negligible; and c_n(t, s), n as far as Pois(n; A_t - A_s) goes. MATH 3.
+std::vector<double> poisson_weights(double mean);
+std::vector<double> reset_coefficients(const Clock& clock, double s, double t);
+
 class SikKnnProcess final : public SikProcess {
  public:
   SikKnnProcess(const Schedule& schedule, const VocabularyName& vocabulary, const ResetShare& share, NeighbourTable table, double epsilon);

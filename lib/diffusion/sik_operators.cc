@@ -9,9 +9,8 @@
 #include "diffusion/sik.h"
 
 namespace gdds::diffusion {
-namespace {
 
-constexpr double kNegligible = 1e-17;
+static constexpr double kNegligible = 1e-17;
 
 // Pois(n; mean) for n = 0, 1, ... until the rest is negligible.
 std::vector<double> poisson_weights(double mean) {
@@ -41,6 +40,8 @@ std::vector<double> reset_coefficients(const Clock& clock, double s, double t) {
   for (double& value : c) value *= sum > 0 ? exact / sum : 0;
   return c;
 }
+
+namespace {
 
 // A sum of powers of F (or of its transpose) on a vector: sum_n weights[n] F^n p.
 template <typename Step>
