@@ -69,6 +69,14 @@ void ModelConfig::validate() const {
   if (const std::string text = fault(); !text.empty()) bad_usage("model: {}", text);
 }
 
+std::string ModelConfig::difference(const ModelConfig& other) const {
+  std::string text;
+  const Json here = Json::parse(json()), there = Json::parse(other.json());
+  for (const auto& [name, value] : here.items())
+    if (value != there[name]) text += fmt::format("{}{} {} and not {}", text.empty() ? "" : ", ", name, value.dump(), there[name].dump());
+  return text;
+}
+
 std::int64_t ModelConfig::parameters_without_vocabulary() const {
   // A block: qkv 3dd, out dd, MLP 2rdd with biases rd + d, two norms of d.
   const std::int64_t block = (4 + 2 * mlp_ratio) * d * d + (mlp_ratio + 3) * d;
@@ -134,22 +142,22 @@ ModelConfig ModelConfig::from_json(const std::string& text, const std::string& f
 }
 
 void ModelOptions::add_to(Options& options) {
-  options.option("arch", arch, "network: diffusion, autoregressive, or the two streams of the Campbell estimator").choices({"ddit", "ar", "two-stream"});
   options.option("size", size, "blocks x width x heads: 4x128x4, 6x384x6, 12x768x12, 24x1024x16").choices({"tiny", "mini", "small", "medium"});
   options.option("model-dim", d, "width; 0: as --size says").range(0, 1 << 16);
   options.option("model-blocks", blocks, "blocks; 0: as --size says").range(0, 1024);
   options.option("model-heads", heads, "attention heads; 0: as --size says").range(0, 1 << 15);
   options.option("model-conditioning", conditioning, "width of the time embedding").range(1, 1 << 16);
   options.option("model-mlp-ratio", mlp_ratio, "width of the MLP's middle, in widths").range(1, 64);
+  options.option("model-length", length, "longest sequence, in tokens; 0: as the data are").range(0, 1 << 24);
   options.option("dropout", dropout, "share of the activations dropped in training").range(0, 0.99);
   options.option("rotary-base", rotary_base, "longest period of the rotary positions, over 2 pi").range(1.001, 1e9);
   options.option("no-time-conditioning", no_time_conditioning, "the network is not told the time");
 }
 
-ModelConfig ModelOptions::config(std::int64_t states, std::int64_t m, std::int64_t length) const {
+ModelConfig ModelOptions::config(Arch arch, std::int64_t states, std::int64_t m, std::int64_t data_length) const {
+  if (length != 0 && data_length > length) bad_usage("--model-length: the data are sequences of {} tokens, longer than {}", data_length, length);
   ModelConfig config;
-  for (const Arch candidate : kArchs)
-    if (arch == arch_name(candidate)) config.arch = candidate;
+  config.arch = arch;
   for (const Size& preset : kSizes)
     if (size == preset.name) config.d = preset.d, config.blocks = preset.blocks, config.heads = preset.heads;
   if (d != 0) config.d = d;
@@ -157,7 +165,7 @@ ModelConfig ModelOptions::config(std::int64_t states, std::int64_t m, std::int64
   if (heads != 0) config.heads = heads;
   config.states = states;
   config.m = m;
-  config.length = length;
+  config.length = length != 0 ? length : data_length;
   config.conditioning = conditioning;
   config.mlp_ratio = mlp_ratio;
   config.dropout = dropout;

@@ -37,6 +37,8 @@ struct ModelConfig {
   std::string fault() const;
   // Status 2 where something is wrong.
   void validate() const;
+  // Where another one differs, in words: "d 128 and not 256, heads 4 and not 8".
+  std::string difference(const ModelConfig& other) const;
 
   // All parameters; and without vocab_embed and output_layer.linear (weight and bias), which grow with the vocabulary.
   std::int64_t parameters() const;
@@ -48,18 +50,18 @@ struct ModelConfig {
   static ModelConfig from_json(const std::string& text, const std::string& file);
 };
 
-// What was typed: a size, and what differs from it. The vocabulary and the process decide the rest.
+// What was typed: a size, and what differs from it. The objective, the vocabulary and the process decide the rest.
 struct ModelOptions {
-  std::string arch = "ddit";
   std::string size = "small";
   std::int64_t d = 0, blocks = 0, heads = 0;  // 0: as the size says
+  std::int64_t length = 0;                    // 0: as the data are
   std::int64_t conditioning = 128, mlp_ratio = 4;
   double dropout = 0.1;
   double rotary_base = 10000;
   bool no_time_conditioning = false;
   void add_to(Options& options);
   // Checked; status 2 where it cannot be.
-  ModelConfig config(std::int64_t states, std::int64_t m, std::int64_t length) const;
+  ModelConfig config(Arch arch, std::int64_t states, std::int64_t m, std::int64_t data_length) const;
 };
 
 }  // namespace gdds::model

@@ -25,9 +25,8 @@ int main(int argc, char** argv) {
   at::manual_seed(1);
   const at::Tensor ids = at::randint(m, {batch, length}, at::kLong), sigma = at::rand({batch});
   printf("arch\ttype\trecompute\tforward_s\tbackward_s\tcpu_s\ttokens_per_s\tpeak_MB\n");
-  for (const char* arch : {"ddit", "ar"}) {
-    options.arch = arch;
-    const auto network = make_network(options.config(m + 1, m, length), 1);
+  for (const Arch arch : {Arch::ddit, Arch::ar}) {
+    const auto network = make_network(options.config(arch, m + 1, m, length), 1);
     for (const auto type : {at::kBFloat16, at::kFloat})
       for (const bool recompute : {true, false}) {  // by rising memory: the peak is of the whole process
         double forward = 1e9, backward = 1e9, cpu = 1e9;
@@ -47,7 +46,7 @@ int main(int argc, char** argv) {
         }
         rusage usage;
         getrusage(RUSAGE_SELF, &usage);
-        printf("%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.0f\t%ld\n", arch, type == at::kFloat ? "fp32" : "bf16", recompute ? "yes" : "no", forward, backward, cpu,
+        printf("%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.0f\t%ld\n", std::string(arch_name(arch)).c_str(), type == at::kFloat ? "fp32" : "bf16", recompute ? "yes" : "no", forward, backward, cpu,
                static_cast<double>(batch * length) / (forward + backward), usage.ru_maxrss / 1024);
         fflush(stdout);
       }

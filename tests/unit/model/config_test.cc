@@ -85,8 +85,7 @@ TEST(ModelOptions, SizeAndWhatDiffersFromIt) {
   c.set("model-dim", "512");  // before the size, and stronger
   c.set("size", "tiny");
   c.set("model-heads", "8");
-  c.set("arch", "two-stream");
-  const ModelConfig config = options.config(28, 27, 256);
+  const ModelConfig config = options.config(Arch::two_stream, 28, 27, 256);
   EXPECT_EQ(config.d, 512);
   EXPECT_EQ(config.blocks, 4);
   EXPECT_EQ(config.heads, 8);
@@ -95,14 +94,25 @@ TEST(ModelOptions, SizeAndWhatDiffersFromIt) {
   EXPECT_EQ(config.m, 27);
   EXPECT_EQ(config.length, 256);
   c.set("model-blocks", "3");
-  EXPECT_EQ(error_of([&] { options.config(28, 27, 256); }), "2 model: blocks: the two streams share them evenly, found 3");
+  EXPECT_EQ(error_of([&] { options.config(Arch::two_stream, 28, 27, 256); }), "2 model: blocks: the two streams share them evenly, found 3");
   c.set("model-blocks", "4");
   c.set("model-heads", "512");
-  EXPECT_EQ(error_of([&] { options.config(28, 27, 256); }), "2 model: heads: rotary positions turn pairs, but a head is 1 wide");
+  EXPECT_EQ(error_of([&] { options.config(Arch::two_stream, 28, 27, 256); }), "2 model: heads: rotary positions turn pairs, but a head is 1 wide");
+  c.set("model-heads", "8");
+  c.set("model-length", "512");
+  EXPECT_EQ(options.config(Arch::ddit, 28, 27, 256).length, 512);
+  EXPECT_EQ(error_of([&] { options.config(Arch::ddit, 28, 27, 1024); }), "2 --model-length: the data are sequences of 1024 tokens, longer than 512");
+}
+
+TEST(ModelConfig, DifferenceNamesWhatDiffers) {
+  ModelConfig other = small(Arch::ar);
+  EXPECT_EQ(other.difference(other), "");
+  other.d = 512;
+  EXPECT_EQ(small(Arch::ddit).difference(other), "arch \"ddit\" and not \"ar\", d 768 and not 512");
 }
 
 TEST(ModelOptions, SmallIsThePapers) {
-  const ModelConfig config = ModelOptions().config(50258, 50257, 1024);
+  const ModelConfig config = ModelOptions().config(Arch::ddit, 50258, 50257, 1024);
   EXPECT_EQ(config, small(Arch::ddit));
 }
 
