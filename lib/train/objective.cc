@@ -1,12 +1,14 @@
 // See objective.h.
 #include "train/objective.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <torch/torch.h>
 
 #include "base/error.h"
 #include "diffusion/resets.h"
+#include "diffusion/sik_bound.h"
 #include "model/two_stream.h"
 
 namespace gdds::train {
@@ -114,7 +116,9 @@ class ResetPathObjective final : public Objective {
       return torch::logaddexp(torch::log(stay) + l, torch::log(any / m + to_mask * is_mask(ids)));
     };
     const auto q = [&](const at::Tensor& ids) { return stay * (ids == x0).to(torch::kFloat) + any / m + to_mask * is_mask(ids); };
-    const at::Tensor log_p_xt = log_p(xt), q_xt = q(xt);
+    const at::Tensor rate = column([&](double t) { return rates(t).second / static_cast<double>(m); }) + column([&](double t) { return rates(t).first; }) * is_mask(xt);
+    // Where nothing leads to x_t the network may say what it likes: neither values nor gradients may come from there.
+    const at::Tensor log_p_xt = torch::where(rate > 0, log_p(xt), torch::zeros({1, 1}, stay.options())), q_xt = q(xt);
     at::Tensor cross = stay * log_p(x0);
     if (mask >= 0 && process_->name() != "uniform") cross = cross + to_mask * log_p(torch::full_like(x0, mask));
     if (spread) {
@@ -124,10 +128,8 @@ class ResetPathObjective final : public Objective {
     }
     const at::Tensor rho0_log_rho = (cross - log_p_xt) / q_xt;
     const at::Tensor rho0_log_rho0 = (entropy_sum(x0, stay, to_mask, any, m, mask) - torch::log(q_xt)) / q_xt;
-    const at::Tensor rate = column([&](double t) { return rates(t).second / static_cast<double>(m); }) + column([&](double t) { return rates(t).first; }) * is_mask(xt);
     const at::Tensor inside = rho0_log_rho0 - rho0_log_rho - (1 - q_xt) / q_xt + (torch::exp(-log_p_xt) - 1);
-    const at::Tensor each = torch::where(rate > 0, rate * inside, torch::zeros_like(inside));
-    return {(each * slice.counts()).sum(), slice.tokens()};
+    return {(rate * inside * slice.counts()).sum(), slice.tokens()};
   }
 
  private:
@@ -171,9 +173,13 @@ class DensePathObjective final : public Objective {
       const at::Tensor p = torch::matmul(l[s], K.slice(1, 0, process_->m()).t());                  // [L, states]
       const at::Tensor q = K.t().index_select(0, x0[s]), rates = Q.index_select(0, xt[s]);          // [L, states]
       const at::Tensor p_xt = p.gather(1, xt[s].unsqueeze(1)), q_xt = q.gather(1, xt[s].unsqueeze(1));
-      const at::Tensor rho = p / p_xt, rho0 = q / q_xt;
-      const at::Tensor inside = torch::xlogy(rho0, rho0) - torch::where(rho0 > 0, rho0 * torch::log(rho + 1e-38), torch::zeros_like(rho)) - rho0 + rho;
-      sums.push_back(torch::where(rates > 0, rates * inside, torch::zeros_like(inside)).sum(1));  // the diagonal of Q is not positive
+      // Where nothing leads to x_t the network may say what it likes: neither values nor gradients may come from there.
+      const at::Tensor leads = rates > 0, any = leads.any(1, true);
+      const auto log_of = [](const at::Tensor& x) { return torch::log(x.clamp_min(1e-30)); };
+      const at::Tensor one = torch::ones({1, 1}, p.options());
+      const at::Tensor log_rho = log_of(torch::where(leads, p, one)) - log_of(torch::where(any, p_xt, one));
+      const at::Tensor rho0 = torch::where(leads, q / q_xt, torch::zeros_like(q));
+      sums.push_back((rates * (torch::xlogy(rho0, rho0) - rho0 * log_rho - rho0 + torch::exp(log_rho))).sum(1));
     }
     return {(torch::stack(sums) * slice.counts()).sum(), slice.tokens()};
   }
@@ -196,6 +202,47 @@ class DensePathObjective final : public Objective {
   std::shared_ptr<const diffusion::Process> process_;
 };
 
+// The same for sik-knn at any size: an unbiased estimate from a few entries of K_t l (see sik_bound.h).
+class SikPathObjective final : public Objective {
+ public:
+  explicit SikPathObjective(std::shared_ptr<const diffusion::Process> process)
+      : process_(std::move(process)), sik_(dynamic_cast<const diffusion::SikKnnProcess&>(*process_)) {}
+
+  LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
+    const Slice slice(batch, first, n, device_of(model));
+    const diffusion::BoundRows rows = bound_rows(sik_, batch, first, n);
+    const at::Tensor l = torch::softmax(logits_of(model, *process_, slice, pass), -1);
+    const auto device = l.device();
+    const auto tensor = [&](const std::vector<float>& values) { return torch::tensor(values).to(device); };
+    const std::int64_t count = n * batch.length;
+    const at::Tensor p = products(rows, l).view({count, 3}), q = tensor(rows.q).view({count, 3});
+    const auto at_xt = [](const at::Tensor& x) { return x.select(1, 0); };
+    const at::Tensor rho0 = q.select(1, 1) / at_xt(q), rho = p.select(1, 1) / at_xt(p);
+    const at::Tensor semantic = rho0 * torch::log(rho0 / rho) - rho0 + rho;
+    const at::Tensor anywhere = (torch::log(q.select(1, 2) / p.select(1, 2)) - torch::log(at_xt(q) / at_xt(p)) - 1) / at_xt(q) + 1 / at_xt(p);
+    const at::Tensor each = tensor(rows.semantic) * semantic + tensor(rows.reset) * anywhere;
+    return {(each.view({n, batch.length}) * slice.counts()).sum(), slice.tokens()};
+  }
+
+ private:
+  // p of three tokens of each position, [3 positions]: rows of e^{-R} E times l, plus v.
+  static at::Tensor products(const diffusion::BoundRows& rows, const at::Tensor& l) {
+    const std::int64_t m = l.size(-1);
+    std::vector<std::int64_t> places(rows.ids.size()), row_of(rows.ids.size());
+    for (std::size_t r = 0; r + 1 < rows.begin.size(); ++r)
+      for (auto i = static_cast<std::size_t>(rows.begin[r]); i < static_cast<std::size_t>(rows.begin[r + 1]); ++i) {
+        places[i] = static_cast<std::int64_t>(r / 3) * m + rows.ids[i];
+        row_of[i] = static_cast<std::int64_t>(r);
+      }
+    const auto device = l.device();
+    const at::Tensor terms = l.flatten().index_select(0, torch::tensor(places).to(device)) * torch::tensor(rows.weights).to(device);
+    return torch::tensor(rows.v).to(device).index_add(0, torch::tensor(row_of).to(device), terms);
+  }
+
+  std::shared_ptr<const diffusion::Process> process_;
+  const diffusion::SikKnnProcess& sik_;
+};
+
 class NextTokenObjective final : public Objective {
  public:
   model::Arch arch() const override { return model::Arch::ar; }
@@ -207,8 +254,32 @@ class NextTokenObjective final : public Objective {
   }
 };
 
-// The token before the last jump of each position on paths to t = 1. For absorb there is one jump at most, and this is the
-// whole of the paper's Algorithm 4; positions that did not jump are known from the beginning.
+// The jumps of paths to t = 1 that changed a token, [n, L] lists; what leads to where it came from (a mask that is masked
+// again, a reset to the same token) cannot be seen and costs nothing.
+struct Change {
+  double time;
+  std::int64_t before, after;
+};
+std::vector<std::vector<Change>> changes(const Slice& slice) {
+  const SnapshotBatch& b = slice.batch();
+  std::vector<std::vector<Change>> out(static_cast<std::size_t>(slice.n() * b.length));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::int64_t s = slice.first() + static_cast<std::int64_t>(i) / b.length, l = static_cast<std::int64_t>(i) % b.length;
+    const auto offset = static_cast<std::size_t>(s * (b.length + 1) + l);
+    std::int32_t at = b.x0[static_cast<std::size_t>(s * b.length + l)];
+    for (auto jump = static_cast<std::size_t>(b.path_offsets[offset]); jump < static_cast<std::size_t>(b.path_offsets[offset + 1]); ++jump) {
+      if (b.path_states[jump] != at) out[i].push_back({b.path_times[jump], at, b.path_states[jump]});
+      at = b.path_states[jump];
+    }
+  }
+  return out;
+}
+
+// Cross-entropy of the token before every change of the paths to t = 1 (the paper's Algorithm 4). In round k each position is
+// at its k-th change from the end: the query has the token after it and its time, and is to tell the token before it, knowing
+// the same of the positions whose k-th change was later. One that has fewer changes is known to be x0 from its first on, one
+// that has none always. So every term knows only what the reverse process knows by then, and there are as many rounds as the
+// longest path has changes: one for absorb.
 class CampbellObjective final : public Objective {
  public:
   explicit CampbellObjective(std::shared_ptr<const diffusion::Process> process) : process_(std::move(process)) {}
@@ -216,23 +287,44 @@ class CampbellObjective final : public Objective {
   bool needs_paths() const override { return true; }
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
     const Slice slice(batch, first, n, device_of(model));
-    const std::int64_t length = batch.length;
-    std::vector<double> times(static_cast<std::size_t>(n * length), 2.0);
-    std::vector<float> sigma(times.size(), 0.0F);
-    for (std::int64_t i = 0; i < n * length; ++i) {
-      const std::int64_t at = (first + i / length) * (length + 1) + i % length;
-      const std::int64_t begin = batch.path_offsets[static_cast<std::size_t>(at)], end = batch.path_offsets[static_cast<std::size_t>(at + 1)];
-      if (begin == end) continue;
-      times[static_cast<std::size_t>(i)] = batch.path_times[static_cast<std::size_t>(end - 1)];
-      sigma[static_cast<std::size_t>(i)] = static_cast<float>(process_->schedule().Lambda(times[static_cast<std::size_t>(i)]));
+    const auto paths = changes(slice);
+    std::size_t rounds = 1;
+    for (const auto& path : paths) rounds = std::max(rounds, path.size());
+    at::Tensor sum;
+    for (std::size_t k = 1; k <= rounds; ++k) {
+      model::Pass round = pass;
+      round.seed += static_cast<std::uint64_t>(k - 1) << 40;  // a dropout of its own
+      const at::Tensor part = round_sum(dynamic_cast<const model::TwoStream&>(model), slice, paths, k, round);
+      sum = k == 1 ? part : sum + part;
     }
-    const auto device = device_of(model);
-    const at::Tensor when = torch::tensor(times, torch::kDouble).view({n, length}).to(device), x0 = slice.x0();
-    const at::Tensor logits = dynamic_cast<const model::TwoStream&>(model).logits(x0, slice.xt(), model::ranks_of_times(when), torch::tensor(sigma).view({n, length}).to(device), pass);
-    return {(cross_entropy(logits, x0) * slice.jumped() * slice.counts()).sum(), slice.tokens()};
+    return {sum, slice.tokens()};
   }
 
  private:
+  at::Tensor round_sum(const model::TwoStream& model, const Slice& slice, const std::vector<std::vector<Change>>& paths, std::size_t k, const model::Pass& pass) const {
+    std::vector<double> times(paths.size(), 2.0);  // later than any: known from the beginning
+    std::vector<float> sigma(paths.size(), 0.0F), weight(paths.size(), 0.0F);
+    std::vector<std::int64_t> before(paths.size()), after(paths.size());
+    const SnapshotBatch& b = slice.batch();
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (paths[i].empty()) {
+        before[i] = after[i] = b.x0[static_cast<std::size_t>(slice.first() * b.length) + i];
+        continue;
+      }
+      const Change& change = paths[i][paths[i].size() - std::min(k, paths[i].size())];
+      times[i] = change.time;
+      sigma[i] = static_cast<float>(process_->schedule().Lambda(change.time));
+      before[i] = change.before;
+      after[i] = change.after;
+      weight[i] = paths[i].size() >= k ? 1.0F : 0.0F;
+    }
+    const auto device = device_of(model);
+    const auto tensor = [&](const auto& values) { return torch::tensor(values).view({slice.n(), b.length}).to(device); };
+    const at::Tensor target = tensor(before), when = torch::tensor(times, torch::kDouble).view_as(target).to(device);
+    const at::Tensor logits = model.logits(target, tensor(after), model::ranks_of_times(when), tensor(sigma), pass);
+    return (cross_entropy(logits, target) * tensor(weight) * slice.counts()).sum();
+  }
+
   std::shared_ptr<const diffusion::Process> process_;
 };
 
@@ -243,14 +335,18 @@ void ObjectiveOptions::add_to(Options& options) {
   options.option("posterior", posterior, "snapshot: the cross-entropy of every token, or of those that jumped").choices({"full", "jumped"});
 }
 
+std::unique_ptr<Objective> make_sampled_path(std::shared_ptr<const diffusion::Process> process) { return std::make_unique<SikPathObjective>(std::move(process)); }
+
 std::unique_ptr<Objective> make_objective(const ObjectiveOptions& o, std::shared_ptr<const diffusion::Process> process) {
   if (o.objective == "ar") return std::make_unique<NextTokenObjective>();
   if (o.objective == "snapshot") return std::make_unique<SnapshotObjective>(std::move(process), o.posterior == "jumped");
   if (o.objective == "campbell") {
-    if (process->name() != "absorb") bad_usage("--objective campbell: trains on paths of the process absorb, found {}", process->name());
+    if (process->states() != process->m())
+      bad_usage("--objective campbell: process {} has {} states that are no tokens, which the network cannot name", process->name(), process->states() - process->m());
     return std::make_unique<CampbellObjective>(std::move(process));
   }
   if (dynamic_cast<const diffusion::ResetProcess*>(process.get()) != nullptr) return std::make_unique<ResetPathObjective>(std::move(process));
+  if (process->states() > DensePathObjective::kMostStates && process->name() == "sik-knn") return make_sampled_path(std::move(process));
   if (process->states() > DensePathObjective::kMostStates)
     bad_usage("--objective path: process {} of {} states; the bound is computed for at most {} states", process->name(), process->states(), DensePathObjective::kMostStates);
   return std::make_unique<DensePathObjective>(std::move(process));

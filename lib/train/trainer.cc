@@ -116,9 +116,7 @@ class Trainer {
 
  private:
   std::unique_ptr<model::Model> make() const {
-    model::ModelOptions options = options_.model;
-    options.arch = std::string(model::arch_name(objective_->arch()));
-    auto model = model::make_model(options.config(run_.process->states(), run_.process->m(), run_.length), options_.seed.value);
+    auto model = model::make_model(options_.model.config(objective_->arch(), run_.process->states(), run_.process->m(), run_.length), options_.seed.value);
     model->to(device_);
     return model;
   }
@@ -126,7 +124,10 @@ class Trainer {
   void open_log();
   double step(const SnapshotBatch& batch);
   void report(double validation);
+  void report_and_keep_best(bool validates);
   double validate();
+  std::unique_ptr<SnapshotBatch> next_batch();
+  void finish();
   void save(const std::string& suffix);
   [[noreturn]] void fail_numerically(const std::string& what) const;
 
@@ -146,7 +147,7 @@ class Trainer {
 void Trainer::resume() {
   const h5::Input input(options_.resume, "model");
   const model::Checkpoint c = model::read_checkpoint(input);
-  if (c.config != model_->config()) bad_usage("--resume: {} holds another network: {}, expected {}", options_.resume, c.config.json(), model_->config().json());
+  if (c.config != model_->config()) bad_usage("--resume: {} holds another network: {}", options_.resume, c.config.difference(model_->config()));
   check_same_training(options_.resume, c.training, training_json(options_));
   if (c.process && c.process->digest() != run_.process->digest()) bad_usage("--resume: {} was trained on another process", options_.resume);
   model::copy_into(c.parameters, *model_, options_.resume);
@@ -254,6 +255,30 @@ void Trainer::save(const std::string& suffix) {
   if (suffix.empty()) saved_ = step_;
 }
 
+void Trainer::report_and_keep_best(bool validates) {
+  const double validation = validates ? validate() : kNone;
+  report(validation);
+  if (!(validation < best_)) return;
+  best_ = validation;
+  save(".best");
+}
+
+// Where the input is broken off or damaged, what was learned so far is saved before the error is told.
+std::unique_ptr<SnapshotBatch> Trainer::next_batch() {
+  try {
+    return run_.source->batch(step_);
+  } catch (const Error&) {
+    if (step_ > 0) finish();
+    throw;
+  }
+}
+
+// The last row of the curve, and the last checkpoint.
+void Trainer::finish() {
+  if (summed_ > 0) report_and_keep_best(run_.validation != nullptr);
+  if (saved_ != step_) save("");
+}
+
 TrainSummary Trainer::run() {
   const StopRequest stop;
   const auto started = Clock::now();
@@ -263,24 +288,17 @@ TrainSummary Trainer::run() {
   log::info("{} parameters ({} without vocabulary), {}, process {}, {} tokens a step", config.parameters(), config.parameters_without_vocabulary(), model::arch_name(config.arch),
             run_.process->name(), options_.batch_size * run_.length);
   while (step_ < options_.steps && stop.signal() == 0 && (options_.max_minutes <= 0 || minutes() < options_.max_minutes)) {
-    const auto batch = run_.source->batch(step_);
+    const auto batch = next_batch();
     if (!batch) break;
     sum_ += step(*batch);
     ++summed_;
     progress.advance(batch->x0.size());
     progress.note(fmt::format("step {}, loss {:.4f}", step_, sum_ / static_cast<double>(summed_)));
-    double validation = kNone;
     const bool validates = run_.validation != nullptr && options_.validate_every > 0 && step_ % options_.validate_every == 0;
-    if (validates) validation = validate();
-    if (validates || step_ % options_.report_every == 0) report(validation);
-    if (validates && validation < best_) {
-      best_ = validation;
-      save(".best");
-    }
+    if (validates || step_ % options_.report_every == 0) report_and_keep_best(validates);
     if (options_.save_every > 0 && step_ % options_.save_every == 0) save("");
   }
-  if (summed_ > 0) report(run_.validation != nullptr ? validate() : kNone);
-  if (saved_ != step_) save("");
+  finish();
   if (stop.signal() != 0) throw Stopped{stop.signal()};
   return {step_, last_loss_, std::isfinite(best_) ? best_ : 0};
 }

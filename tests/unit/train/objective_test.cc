@@ -1,4 +1,5 @@
 // Objectives against formulas of others and against what a perfect model must give.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -8,6 +9,9 @@
 
 #include "diffusion/matrix.h"
 #include "diffusion/resets.h"
+#include "diffusion/sik.h"
+#include "diffusion/snapshots.h"
+#include "graph/knn.h"
 #include "h5/output.h"
 #include "model/network.h"
 #include "support/folder.h"
@@ -161,6 +165,38 @@ TEST(Objective, PathOnHybridIsTheBoundOfItsMatrices) {
   EXPECT_NEAR(loss_of({"path", "full"}, process, *net, b), expected, 2e-4 * expected);
 }
 
+// GIDD (von Ruette et al. 2025): q_t = a_t x + b_t pi_t, and the loss is
+//   w(z)/q(z|x) [ KL(q(.|x) || q(.|x_theta)) + IS(q(z|x) || q(z|x_theta)) ],  IS(p||q) = p/q - log(p/q) - 1,
+//   w = (b pi)' - (a'/a) b pi, here from its masses (a x + (1-a) mask + c 1)/C by differences, C = 1 + m c.
+TEST(Objective, PathOnHybridIsGidd) {
+  const auto process = resets("hybrid");
+  const diffusion::HybridShape shape;
+  const SnapshotBatch b = batch_of(*process, kFlat, 6, 9, 0.05, 12);
+  const auto net = network(9);
+  const auto l = softmax_of(*net, *process, b, true);
+  const auto marginal = [&](double t, const std::vector<double>& x) {
+    const double a = process->schedule().alpha(t), c = std::pow(2, shape.gamma) * shape.share / (kM * (1 - shape.share)) * std::pow(a * (1 - a), shape.gamma / 2);
+    std::vector<double> q(kM);
+    for (std::size_t z = 0; z < kM; ++z) q[z] = (a * x[z] + (z == kMask ? 1 - a : 0) + c) / (1 + kM * c);
+    return q;
+  };
+  const std::vector<double> nothing(kM, 0.0);
+  double expected = 0;
+  for (std::size_t i = 0; i < b.x0.size(); ++i) {
+    const double t = b.times[i / 9], h = 1e-6;
+    const auto z = static_cast<std::size_t>(b.xt[i]);
+    std::vector<double> x(kM, 0.0);
+    x[static_cast<std::size_t>(b.x0[i])] = 1;
+    const auto q = marginal(t, x), p = marginal(t, l[i]);
+    const auto a = [&](double u) { return marginal(u, x)[static_cast<std::size_t>(b.x0[i])] - marginal(u, nothing)[static_cast<std::size_t>(b.x0[i])]; };
+    const double end = std::min(1.0, t + h), w = (marginal(end, nothing)[z] - marginal(t - h, nothing)[z]) / (end - t + h) - (std::log(a(end)) - std::log(a(t - h))) / (end - t + h) * marginal(t, nothing)[z];
+    double inside = q[z] / p[z] - std::log(q[z] / p[z]) - 1;
+    for (std::size_t y = 0; y < kM; ++y) inside += q[y] * std::log(q[y] / p[y]);
+    expected += w / q[z] * inside;
+  }
+  EXPECT_NEAR(loss_of({"path", "full"}, process, *net, b), expected, 1e-3 * expected);
+}
+
 // A matrix process that is uniform has the loss of the uniform one.
 TEST(Objective, PathByMatricesIsTheClosedForm) {
   const test::Folder folder;
@@ -182,6 +218,96 @@ TEST(Objective, PathByMatricesIsTheClosedForm) {
   const auto net = network(9);
   const double closed = loss_of({"path", "full"}, uniform, *net, b);
   EXPECT_NEAR(loss_of({"path", "full"}, matrix, *net, b), closed, 2e-4 * closed);
+}
+
+// A semantic kernel over seven points.
+std::shared_ptr<const Process> semantic() {
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> points(kM * 3);
+  for (float& x : points) x = normal(random);
+  graph::KnnOptions options;
+  options.k = 4;
+  options.bandwidth_neighbour = 2;
+  const graph::Neighbours n = graph::brute_force({points.data(), kM, 3}, options);
+  return std::make_shared<diffusion::SikKnnProcess>(diffusion::Schedule(), seven(), diffusion::ResetShare(), diffusion::NeighbourTable{kM, 4, n.ids, n.distances, n.bandwidths, "gauss", "normalised", "paper"}, 0.4);
+}
+
+// The estimate for large vocabularies, averaged over its draws, is the bound of the matrices. 6 standard errors, from 40
+// groups: a false alarm of 5e-7 by Student's law, for each of six times.
+TEST(Objective, SampledPathIsUnbiased) {
+  at::set_num_threads(1);
+  const auto process = semantic();
+  const SnapshotBatch b = batch_of(*process, {1, 1, 1, 1, 1, 1, 1}, 6, 9, 0.05, 11);
+  const auto net = network(9);
+  const auto exact = make_objective({"path", "full"}, process), sampled = make_sampled_path(process);
+  const torch::NoGradGuard guard;
+  for (std::int64_t s = 0; s < b.n; ++s) {
+    constexpr std::int64_t kGroups = 40, kDraws = 30;
+    SnapshotBatch copies;
+    copies.n = kDraws;
+    copies.length = b.length;
+    double sum = 0, squares = 0;
+    for (std::int64_t i = 0; i < kDraws; ++i) {
+      copies.x0.insert(copies.x0.end(), b.x0.begin() + s * 9, b.x0.begin() + (s + 1) * 9);
+      copies.xt.insert(copies.xt.end(), b.xt.begin() + s * 9, b.xt.begin() + (s + 1) * 9);
+      copies.times.push_back(b.times[static_cast<std::size_t>(s)]);
+    }
+    for (std::int64_t g = 0; g < kGroups; ++g) {
+      copies.sequences.clear();
+      for (std::int64_t i = 0; i < kDraws; ++i) copies.sequences.push_back(g * kDraws + i);
+      const double loss = sampled->loss(*net, copies, 0, kDraws, {}).sum.item<double>() / kDraws;
+      sum += loss;
+      squares += loss * loss;
+    }
+    const double mean = sum / kGroups, error = std::sqrt((squares / kGroups - mean * mean) / (kGroups - 1));
+    const double expected = exact->loss(*net, b, s, 1, {}).sum.item<double>();
+    EXPECT_NEAR(mean, expected, 6 * error + 1e-4 * expected) << b.times[static_cast<std::size_t>(s)];
+    EXPECT_LT(error, 0.05 * expected) << b.times[static_cast<std::size_t>(s)];
+  }
+}
+
+// A network whose logits are all equal pays log m for each jump that changed a token, and nothing else: at most one for absorb.
+TEST(Objective, CampbellCountsEveryChangeOnce) {
+  for (const auto& process : {resets("absorb"), resets("uniform"), semantic()}) {
+    SnapshotBatch b;
+    b.n = 3;
+    b.length = 8;
+    std::int64_t changes = 0;
+    for (std::int64_t i = 0; i < b.n; ++i) {
+      b.times.push_back(1);
+      b.sequences.push_back(i);
+      b.path_offsets.push_back(static_cast<std::int64_t>(b.path_times.size()));
+      for (std::int64_t l = 0; l < b.length; ++l) {
+        b.x0.push_back(static_cast<std::int32_t>((i + l) % (kM - 1)));
+        diffusion::TokenRandom random(1, kernels::kForPaths, static_cast<std::uint64_t>(i), static_cast<std::uint32_t>(l));
+        const diffusion::Path path = process->path(b.x0.back(), 1, random);
+        b.xt.push_back(path.jumps.empty() ? b.x0.back() : path.jumps.back().to);
+        b.jumped.push_back(!path.jumps.empty());
+        b.path_times.insert(b.path_times.end(), path.times.begin(), path.times.end());
+        for (std::int32_t at = b.x0.back(); const auto& jump : path.jumps) {
+          changes += jump.to != at;
+          at = jump.to;
+          b.path_states.push_back(at);
+        }
+        b.path_offsets.push_back(static_cast<std::int64_t>(b.path_times.size()));
+      }
+    }
+    if (process->name() == "absorb") {
+      EXPECT_EQ(changes, std::count(b.xt.begin(), b.xt.end(), kMask));
+    }
+    ASSERT_LT(changes, static_cast<std::int64_t>(b.path_times.size())) << "no jump led to where it came from";
+    ASSERT_GT(changes, 0);
+    model::ModelConfig config;
+    config.arch = model::Arch::two_stream;
+    config.states = config.m = kM;
+    config.d = 16;
+    config.blocks = 2;
+    config.heads = 2;
+    config.length = b.length;
+    const auto net = model::make_model(config, 1);
+    EXPECT_NEAR(loss_of({"campbell", "full"}, process, *net, b), static_cast<double>(changes) * std::log(kM), 1e-3) << process->name();
+  }
 }
 
 // MATH 9: one i.i.d. token with entropy H and the perfect model. Its logits are log p whatever the input, which is the
