@@ -6,11 +6,23 @@ fails missing.h5 -o m.h5
 fails neighbours.h5 -o m.h5
 fails tokens.h5 -o -
 fails tokens.h5 -o no/m.h5
-fails --objective campbell --process uniform tokens.h5 -o m.h5
+for _ in {1..11}; do echo 0; done >clusters # of each of the sample's tokens
+fails --objective campbell --process hierarchical --clusters clusters tokens.h5 -o m.h5
+fails --model-length 4 tokens.h5 -o m.h5
 fails --process sik-knn tokens.h5 -o m.h5
 fails --time 0.5 tokens.h5 -o m.h5
 fails --resume missing.h5 tokens.h5 -o m.h5
 fails --resume tokens.h5 tokens.h5 -o m.h5
+gdds-train -q -j 1 --size tiny --steps 1 tokens.h5 -o other.h5
+fails --model-dim 64 --resume other.h5 tokens.h5 -o m.h5
+fails --objective path --resume other.h5 tokens.h5 -o m.h5
+fails --steps 2 --process uniform --resume other.h5 tokens.h5 -o m.h5
+echo "letters of another vocabulary" | gdds-tokenize learn -q --size 260 --min-count 1 --mask -o v.h5
+echo "letters of another vocabulary" | gdds-tokenize -q --vocab v.h5 --length 4 -o elsewhere.h5
+gdds-noise process -q --process uniform elsewhere.h5 -o elsewhere-uniform.h5
+fails --process elsewhere-uniform.h5 tokens.h5 -o m.h5
+fails --validation elsewhere.h5 tokens.h5 -o m.h5
+fails --resume other.h5 elsewhere.h5 -o m.h5
 fails --validation neighbours.h5 tokens.h5 -o m.h5
 fails --model-heads 7 tokens.h5 -o m.h5
 fails --batch-size 0 tokens.h5 -o m.h5
