@@ -47,18 +47,21 @@ std::string short_time(double seconds) {
 }
 
 std::string progress_line(const std::string& what, std::uint64_t count, std::uint64_t total, const std::string& unit,
-                          double seconds, const std::string& note, int width) {
+                          double seconds, const std::string& note, int width, double limit) {
   const double rate = seconds > 0 ? static_cast<double>(count) / seconds : 0;
-  const double fraction = total > 0 ? std::min(1.0, static_cast<double>(count) / static_cast<double>(total)) : 0;
-  const std::string head = what + ": " + (total > 0 ? fmt::format("{:3.0f}% ", std::floor(100 * fraction)) : "");
-  std::string tail = short_number(double(count)) + (total > 0 ? " of " + short_number(double(total)) : "") + " " + unit;
+  const double by_count = total > 0 ? std::min(1.0, static_cast<double>(count) / static_cast<double>(total)) : 0;
+  const double by_time = limit > 0 ? std::min(1.0, seconds / limit) : 0, fraction = std::max(by_count, by_time);
+  const bool known = total > 0 || limit > 0, limited = by_time > by_count;
+  const std::string head = what + ": " + (known ? fmt::format("{:3.0f}% ", std::floor(100 * fraction)) : "");
+  std::string tail = short_number(double(count)) + (total > 0 && !limited ? " of " + short_number(double(total)) : "") + " " + unit;
   if (rate > 0) tail += fmt::format(", {}/s", short_number(rate));
-  if (rate > 0 && total > count) tail += fmt::format(", {} left", short_time(double(total - count) / rate));
+  if (limited) tail += fmt::format(", {} left", short_time(limit - std::min(limit, seconds)));
+  else if (rate > 0 && total > count) tail += fmt::format(", {} left", short_time(double(total - count) / rate));
   if (!note.empty()) tail += ", " + note;
   // The bar takes what room the words leave.
   const int room = std::min(kBarCells, width - static_cast<int>(head.size() + tail.size()) - 4);
   std::string bar;
-  if (total > 0 && room >= kFewestCells) {
+  if (known && room >= kFewestCells) {
     const auto full = static_cast<std::size_t>(fraction * room);
     bar = "[" + std::string(full, '#') + std::string(static_cast<std::size_t>(room) - full, '.') + "] ";
   }
@@ -67,10 +70,11 @@ std::string progress_line(const std::string& what, std::uint64_t count, std::uin
   return line;
 }
 
-Progress::Progress(std::string what, std::uint64_t total, std::string unit)
+Progress::Progress(std::string what, std::uint64_t total, std::string unit, double limit_seconds)
     : what_(std::move(what)),
       total_(total),
       unit_(std::move(unit)),
+      limit_(limit_seconds),
       terminal_(isatty(STDERR_FILENO) == 1),
       silent_(log::level() == log::Level::quiet),
       start_(Clock::now()),
@@ -104,9 +108,9 @@ void Progress::show(Clock::time_point now) {
   const auto count = count_.load(std::memory_order_relaxed);
   if (terminal_) {
     const int width = terminal_width() - static_cast<int>(log::program().size()) - 2;
-    log::set_bar(log::program() + ": " + progress_line(what_, count, total_, unit_, seconds, note_, std::max(20, width)));
+    log::set_bar(log::program() + ": " + progress_line(what_, count, total_, unit_, seconds, note_, std::max(20, width), limit_));
   } else {
-    log::line(progress_line(what_, count, total_, unit_, seconds, note_, 0));
+    log::line(progress_line(what_, count, total_, unit_, seconds, note_, 0, limit_));
   }
 }
 

@@ -15,7 +15,8 @@ namespace gdds {
 class Progress {
  public:
   // What is being done ("noising") and what is counted ("tokens"); total 0 where the end is not known.
-  Progress(std::string what, std::uint64_t total, std::string unit);
+  // With a limit the work ends after so many seconds, if it is not done before.
+  Progress(std::string what, std::uint64_t total, std::string unit, double limit_seconds = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -30,6 +31,7 @@ class Progress {
   const std::string what_;
   const std::uint64_t total_;
   const std::string unit_;
+  const double limit_;
   const bool terminal_;
   const bool silent_;
   const std::chrono::steady_clock::time_point start_;
@@ -40,9 +42,10 @@ class Progress {
 };
 
 // One line of progress, as text: "noising: 43% [####......] 1.20M of 2.80M tokens, 12.3M/s, 0:12 left".
-// `width` 0 means a log file: no bar is drawn, and the line may be as long as it likes.
+// `width` 0 means a log file: no bar is drawn, and the line may be as long as it likes. Where a limit in seconds comes before
+// the end, it decides the share and the time left.
 std::string progress_line(const std::string& what, std::uint64_t count, std::uint64_t total, const std::string& unit,
-                          double seconds, const std::string& note, int width);
+                          double seconds, const std::string& note, int width, double limit = 0);
 
 // 1234567 -> "1.23M".
 std::string short_number(double value);

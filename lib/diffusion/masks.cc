@@ -100,6 +100,15 @@ std::vector<double> MaskingProcess::prior() const {
   return p;
 }
 
+void MaskingProcess::rates_from(std::int32_t y, double t, std::span<double> out) const {
+  std::fill(out.begin(), out.end(), 0.0);
+  const auto way = this->way(y);
+  if (way.count == 1) return;
+  const double rate = exit_rate(y, t);
+  out[static_cast<std::size_t>(way.state[1])] += rate;
+  out[static_cast<std::size_t>(y)] -= rate;
+}
+
 // ---- hierarchical ----------------------------------------------------------------------------------------------------
 
 HierarchicalProcess::HierarchicalProcess(const Schedule& schedule, const VocabularyName& vocabulary, std::vector<std::int32_t> clusters, double gamma)
@@ -116,13 +125,9 @@ std::optional<Jump> HierarchicalProcess::jump(std::int32_t y, double, TokenRando
   return Jump{way.state[1], way.count == 2};
 }
 
-void HierarchicalProcess::rates_from(std::int32_t y, double t, std::span<double> out) const {
-  std::fill(out.begin(), out.end(), 0.0);
-  const auto way = this->way(y);
-  if (way.count == 1) return;
-  const double rate = schedule().f(t) * (way.count == 3 ? 1.0 : gamma_);
-  out[static_cast<std::size_t>(way.state[1])] += rate;
-  out[static_cast<std::size_t>(y)] -= rate;
+double HierarchicalProcess::exit_rate(std::int32_t y, double t) const {
+  const auto count = way(y).count;
+  return count == 1 ? 0 : schedule().f(t) * (count == 3 ? 1.0 : gamma_);
 }
 
 MaskingProcess::Way HierarchicalProcess::way(std::int32_t y) const {
@@ -176,13 +181,10 @@ std::optional<Jump> MaskRatesProcess::jump(std::int32_t y, double, TokenRandom& 
   return Jump{vocabulary().mask, true};
 }
 
-void MaskRatesProcess::rates_from(std::int32_t y, double t, std::span<double> out) const {
-  std::fill(out.begin(), out.end(), 0.0);
-  if (y == vocabulary().mask) return;
+double MaskRatesProcess::exit_rate(std::int32_t y, double t) const {
+  if (y == vocabulary().mask) return 0;
   const double w = rates_[static_cast<std::size_t>(y)];
-  const double rate = form_ == "power" ? w * std::pow(t, w - 1) * schedule().f(std::pow(t, w)) : w * schedule().f(t);
-  out[static_cast<std::size_t>(vocabulary().mask)] = rate;
-  out[static_cast<std::size_t>(y)] -= rate;
+  return form_ == "power" ? w * std::pow(t, w - 1) * schedule().f(std::pow(t, w)) : w * schedule().f(t);
 }
 
 Path MaskRatesProcess::path(std::int32_t x0, double t, TokenRandom& random) const {

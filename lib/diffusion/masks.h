@@ -28,7 +28,10 @@ class MaskingProcess : public Process {
   virtual Way way(std::int32_t y) const = 0;
   // K_{t,s}(., y) on way(y).
   virtual std::array<double, 3> probabilities(std::int32_t y, double s, double t) const = 0;
+  // The rate at which a state is left for the next on its way; 0 for the mask.
+  virtual double exit_rate(std::int32_t y, double t) const = 0;
   double stays(std::int32_t y, double t) const override { return probabilities(y, 0, t)[0]; }
+  void rates_from(std::int32_t y, double t, std::span<double> out) const override;
 };
 
 class HierarchicalProcess final : public MaskingProcess {
@@ -41,12 +44,14 @@ class HierarchicalProcess final : public MaskingProcess {
   double clock(double t) const override { return std::max(1.0, gamma_) * schedule().Lambda(t); }
   double time_of(double clock) const override { return schedule().time_of(clock / std::max(1.0, gamma_)); }
   std::optional<Jump> jump(std::int32_t y, double t, TokenRandom& random) const override;
-  void rates_from(std::int32_t y, double t, std::span<double> out) const override;
+  double exit_rate(std::int32_t y, double t) const override;
   Way way(std::int32_t y) const override;
   std::array<double, 3> probabilities(std::int32_t y, double s, double t) const override;
   std::string config() const override;
   std::vector<NamedArray> arrays() const override;
   std::vector<std::pair<std::string, std::string>> facts() const override;
+  // Of each token.
+  const std::vector<std::int32_t>& clusters() const { return clusters_; }
 
  private:
   std::vector<std::int32_t> clusters_;
@@ -62,7 +67,7 @@ class MaskRatesProcess final : public MaskingProcess {
   double clock(double t) const override { return largest_ * schedule().Lambda(t); }
   double time_of(double clock) const override { return schedule().time_of(clock / largest_); }
   std::optional<Jump> jump(std::int32_t y, double t, TokenRandom& random) const override;
-  void rates_from(std::int32_t y, double t, std::span<double> out) const override;
+  double exit_rate(std::int32_t y, double t) const override;
   // The one jump by inversion: no clock bounds all tokens of the form "power", and of "rate" it would be the fastest's.
   Path path(std::int32_t x0, double t, TokenRandom& random) const override;
   Way way(std::int32_t y) const override;

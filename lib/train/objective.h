@@ -1,7 +1,8 @@
 // What is minimised (MATH 4, 6, 7): the loss of a batch as a sum over its tokens, so that micro-batches add up to the batch.
 //   snapshot  cross-entropy of x0 given x_t: of every token (posterior full), or of those that jumped (jumped)
 //   path      the integrand of the path-wise bound, with the softmax as leave-one-out distribution l: MDM on absorb, UDLM on
-//             uniform, GIDD on hybrid; any other process of few states by its matrices; sik-knn of many by sampling
+//             uniform, GIDD on hybrid, GenMD4's on mask-rates, HDLM's on hierarchical; sik-knn of many tokens by sampling; any
+//             other process of few states by its matrices
 //   campbell  cross-entropy of the token before each jump of whole paths, through the two-stream network
 //   ar        cross-entropy of the next token
 #pragma once
@@ -41,7 +42,10 @@ class Objective {
 
 // Status 2 where the objective cannot be computed for the process (none is needed for ar).
 std::unique_ptr<Objective> make_objective(const ObjectiveOptions& options, std::shared_ptr<const diffusion::Process> process);
-// path on sik-knn by sampling, which make_objective chooses where the matrices would be too large.
+// path, in the way that suits the process; and the two general ways, which the others are tested against: by sampling (sik-knn
+// of any size) and by matrices (any process of few states).
+std::unique_ptr<Objective> make_path_objective(std::shared_ptr<const diffusion::Process> process);
 std::unique_ptr<Objective> make_sampled_path(std::shared_ptr<const diffusion::Process> process);
+std::unique_ptr<Objective> make_dense_path(std::shared_ptr<const diffusion::Process> process);
 
 }  // namespace gdds::train

@@ -283,7 +283,7 @@ TrainSummary Trainer::run() {
   const StopRequest stop;
   const auto started = Clock::now();
   const auto minutes = [&] { return std::chrono::duration<double>(Clock::now() - started).count() / 60; };
-  Progress progress("training", static_cast<std::uint64_t>((options_.steps - step_) * options_.batch_size * run_.length), "tokens");
+  Progress progress("training", static_cast<std::uint64_t>((options_.steps - step_) * options_.batch_size * run_.length), "tokens", 60 * options_.max_minutes);
   const auto config = model_->config();
   log::info("{} parameters ({} without vocabulary), {}, process {}, {} tokens a step", config.parameters(), config.parameters_without_vocabulary(), model::arch_name(config.arch),
             run_.process->name(), options_.batch_size * run_.length);

@@ -71,6 +71,8 @@ TEST(Progress, LinesAreShortAndTellTheTimeLeft) {
   EXPECT_NE(bar.find("[##########..........]"), std::string::npos) << bar;
   EXPECT_LT(progress_line("training", 50, 100, "steps", 10, "loss 4.21", 30).size(), 30U);
   EXPECT_EQ(progress_line("done", 7, 7, "rows", 0, "", 0), "done: 100% 7 of 7 rows");
+  EXPECT_EQ(progress_line("training", 60, 1000000, "tokens", 60, "", 0, 180), "training:  33% 60 tokens, 1/s, 2:00 left");
+  EXPECT_EQ(progress_line("training", 60, 100, "tokens", 60, "", 0, 180), "training:  60% 60 of 100 tokens, 1/s, 0:40 left");
 }
 
 TEST(Progress, ShortNumbers) {

@@ -16,6 +16,7 @@
 #include "model/network.h"
 #include "support/folder.h"
 #include "train/objective.h"
+#include "unit/diffusion/zoo.h"
 
 namespace gdds::train {
 namespace {
@@ -49,9 +50,10 @@ SnapshotBatch batch_of(const Process& process, const std::vector<double>& p, std
   return b;
 }
 
-std::unique_ptr<model::Network> network(std::int64_t length) {
+std::unique_ptr<model::Network> network(std::int64_t length, std::int64_t states = kM, std::int64_t m = kM, double stirred = 0.3) {
   model::ModelConfig config;
-  config.states = config.m = kM;
+  config.states = states;
+  config.m = m;
   config.d = 16;
   config.blocks = 1;
   config.heads = 2;
@@ -62,7 +64,7 @@ std::unique_ptr<model::Network> network(std::int64_t length) {
   std::uint64_t seed = 0;
   for (auto& p : net->parameters()) {  // nothing stays zero
     auto generator = at::detail::createCPUGenerator(++seed);
-    p.value.add_(torch::randn(p.value.sizes(), generator) * 0.3);
+    p.value.add_(torch::randn(p.value.sizes(), generator) * stirred);
   }
   return net;
 }
@@ -218,6 +220,49 @@ TEST(Objective, PathByMatricesIsTheClosedForm) {
   const auto net = network(9);
   const double closed = loss_of({"path", "full"}, uniform, *net, b);
   EXPECT_NEAR(loss_of({"path", "full"}, matrix, *net, b), closed, 2e-4 * closed);
+}
+
+// Closed forms against the matrices, for every process that has both: values, and gradients of the logits by way of the
+// output's bias.
+TEST(Objective, PathInClosedFormIsThatOfTheMatrices) {
+  const test::Folder folder;
+  for (auto& specimen : diffusion::zoo({}, folder)) {
+    const std::shared_ptr<const Process> process = std::move(specimen.process);
+    const SnapshotBatch b = batch_of(*process, {1, 2, 1, 1, 3, 1, 1, 1, 0}, 8, 9, 0.05, 21);
+    const auto net = network(9, process->states(), process->m(), 0.1);
+    const auto found = [&](const std::unique_ptr<Objective>& objective) {
+      const at::Tensor loss = objective->loss(*net, b, 0, b.n, {}).sum;
+      const auto parameters = net->parameters();
+      const auto bias = std::find_if(parameters.begin(), parameters.end(), [](const auto& p) { return p.name == "output_layer.linear.bias"; });
+      return std::pair(loss.item<double>(), torch::autograd::grad({loss}, {bias->value})[0]);
+    };
+    const auto closed = found(make_path_objective(process)), matrices = found(make_dense_path(process));
+    EXPECT_NEAR(closed.first, matrices.first, 3e-4 * matrices.first) << specimen.name;
+    EXPECT_LT((closed.second - matrices.second).norm().item<double>(), 3e-4 * matrices.second.norm().item<double>()) << specimen.name;
+  }
+}
+
+// Where x_t is a token that nothing leads to, a network that rules it out altogether changes nothing.
+TEST(Objective, PathTakesNothingFromWhereNothingLeads) {
+  const test::Folder folder;
+  for (auto& specimen : diffusion::zoo({}, folder)) {
+    if (specimen.name != "absorb" && !specimen.name.starts_with("mask-rates") && !specimen.name.starts_with("hierarchical")) continue;
+    const std::shared_ptr<const Process> process = std::move(specimen.process);
+    const SnapshotBatch b = batch_of(*process, {0, 1, 1, 1, 1, 1, 1, 1, 0}, 8, 9, 0.05, 22);
+    const auto net = network(9, process->states(), process->m());
+    for (auto& p : net->parameters())
+      if (p.name == "output_layer.linear.bias") {
+        const torch::NoGradGuard guard;
+        for (std::int64_t y = 1; y < 8; ++y) p.value[y] += y == 1 ? 0 : -300 - 50 * static_cast<double>(y);
+      }
+    for (const auto& objective : {make_path_objective(process), make_dense_path(process)}) {
+      net->module().zero_grad();
+      const at::Tensor loss = objective->loss(*net, b, 0, b.n, {}).sum;
+      loss.backward();
+      EXPECT_TRUE(std::isfinite(loss.item<double>())) << specimen.name;
+      for (const auto& p : net->parameters()) EXPECT_TRUE(!p.value.grad().defined() || torch::isfinite(p.value.grad()).all().item<bool>()) << specimen.name << " " << p.name;
+    }
+  }
 }
 
 // A semantic kernel over seven points.

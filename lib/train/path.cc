@@ -1,0 +1,256 @@
+// The path-wise bound (MATH 6) as an objective, for each process in the way that suits it: in closed form where jumps forget
+// where they came from or lead to the mask, from a few draws for sik-knn, by matrices elsewhere. Where nothing leads to x_t
+// the network may say what it likes: neither values nor gradients come from there.
+#include <cmath>
+
+#include "base/error.h"
+#include "diffusion/masks.h"
+#include "diffusion/resets.h"
+#include "diffusion/sik_bound.h"
+#include "train/objective.h"
+#include "train/slice.h"
+
+namespace gdds::train {
+namespace {
+
+using diffusion::SnapshotBatch;
+
+// x0 is no mask.
+at::Tensor without_mask(const at::Tensor& logits, std::int64_t mask) { return logits.index_fill(-1, torch::tensor({mask}, logits.device()), -1e30); }
+
+// The bound's integrand for processes whose jumps forget where they came from. With p = K_t l and q = q_t(. | x0), both
+// summing to one, and the same rate c to x_t from every other token,
+//   c [ sum_y rho_0 log rho_0 - sum_y rho_0 log rho - (1-q(x_t))/q(x_t) + (1-p(x_t))/p(x_t) ],   sums over y != x_t,
+//   sum_y rho_0 log rho = (stay log p(x0) + mask log p(mask) + uniform mean_y log p(y) - log p(x_t)) / q(x_t).
+class ResetPathObjective final : public Objective {
+ public:
+  explicit ResetPathObjective(std::shared_ptr<const diffusion::Process> process)
+      : process_(std::move(process)), resets_(dynamic_cast<const diffusion::ResetProcess&>(*process_)) {}
+
+  LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
+    const Slice slice(batch, first, n, device_of(model));
+    const std::int64_t m = process_->m(), mask = process_->vocabulary().mask;
+    at::Tensor logits = logits_of(model, *process_, slice, pass);
+    if (mask >= 0 && process_->name() != "uniform") logits = without_mask(logits, mask);
+    const auto column = [&](auto f) { return slice.of_times(f).view({n, 1}); };
+    const at::Tensor stay = column([&](double t) { return resets_.masses(t).stay; });
+    const at::Tensor to_mask = column([&](double t) { return resets_.masses(t).mask; });
+    const at::Tensor any = column([&](double t) { return resets_.masses(t).uniform; });
+    const bool spread = process_->name() != "absorb";
+    const at::Tensor x0 = slice.x0(), xt = slice.xt();
+    const at::Tensor log_l = torch::log_softmax(logits, -1);
+    const auto is_mask = [&](const at::Tensor& ids) { return (ids == mask).to(torch::kFloat); };
+    // log p(y) for a few y, by gathering l.
+    const auto log_p = [&](const at::Tensor& ids) {
+      const at::Tensor l = log_l.gather(-1, ids.unsqueeze(-1)).squeeze(-1);
+      return torch::logaddexp(torch::log(stay) + l, torch::log(any / m + to_mask * is_mask(ids)));
+    };
+    const auto q = [&](const at::Tensor& ids) { return stay * (ids == x0).to(torch::kFloat) + any / m + to_mask * is_mask(ids); };
+    const at::Tensor rate = column([&](double t) { return rates(t).second / static_cast<double>(m); }) + column([&](double t) { return rates(t).first; }) * is_mask(xt);
+    const at::Tensor log_p_xt = torch::where(rate > 0, log_p(xt), torch::zeros({1, 1}, stay.options())), q_xt = q(xt);
+    at::Tensor cross = stay * log_p(x0);
+    if (mask >= 0 && process_->name() != "uniform") cross = cross + to_mask * log_p(torch::full_like(x0, mask));
+    if (spread) {
+      const at::Tensor target = any.unsqueeze(-1) / m + (process_->name() == "hybrid" ? mask_row(to_mask, mask, m) : torch::zeros({1, 1, 1}, stay.options()));
+      const at::Tensor all = torch::logaddexp(torch::log(stay).unsqueeze(-1) + log_l, torch::log(target));
+      cross = cross + any * all.mean(-1);
+    }
+    const at::Tensor rho0_log_rho = (cross - log_p_xt) / q_xt;
+    const at::Tensor rho0_log_rho0 = (entropy_sum(x0, stay, to_mask, any, m, mask) - torch::log(q_xt)) / q_xt;
+    const at::Tensor inside = rho0_log_rho0 - rho0_log_rho - (1 - q_xt) / q_xt + (torch::exp(-log_p_xt) - 1);
+    return {(rate * inside * slice.counts()).sum(), slice.tokens()};
+  }
+
+ private:
+  static at::Tensor mask_row(const at::Tensor& to_mask, std::int64_t mask, std::int64_t m) {
+    return to_mask.unsqueeze(-1) * torch::one_hot(torch::tensor(mask), m).to(to_mask.options());
+  }
+  // sum_y q(y) log q(y): x0, the mask and all the others have three values.
+  static at::Tensor entropy_sum(const at::Tensor& x0, const at::Tensor& stay, const at::Tensor& to_mask, const at::Tensor& any, std::int64_t m, std::int64_t mask) {
+    const at::Tensor base = any / m, at_x0 = base + stay, at_mask = base + to_mask;
+    const bool masked = mask >= 0;
+    const at::Tensor others = torch::xlogy(base, base) * static_cast<double>(masked ? m - 2 : m - 1);
+    at::Tensor sum = others + torch::xlogy(at_x0, at_x0);
+    if (masked) sum = sum + torch::xlogy(at_mask, at_mask);
+    return sum.expand_as(x0);
+  }
+  std::pair<double, double> rates(double t) const {
+    double to_mask = 0, to_any = 0;
+    resets_.rates(t, to_mask, to_any);
+    return {to_mask, to_any};
+  }
+
+  std::shared_ptr<const diffusion::Process> process_;
+  const diffusion::ResetProcess& resets_;
+};
+
+// x_t alone may be the mask, reached from each token y at its own rate r_y, where it is still itself with keep_y:
+//   sum_y r_y rho(y) - r_x0 rho_0 + r_x0 rho_0 log(rho_0/rho(x0)),   rho(y) = keep_y l(y) / sum_z (1 - keep_z) l(z),   rho_0 = keep_x0 / (1 - keep_x0).
+class MaskRatesPathObjective final : public Objective {
+ public:
+  explicit MaskRatesPathObjective(std::shared_ptr<const diffusion::Process> process)
+      : process_(std::move(process)), masks_(dynamic_cast<const diffusion::MaskingProcess&>(*process_)) {}
+
+  LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
+    const Slice slice(batch, first, n, device_of(model));
+    const at::Tensor log_l = torch::log_softmax(without_mask(logits_of(model, *process_, slice, pass), process_->vocabulary().mask), -1);
+    const auto [keep, rate] = of_tokens(slice, log_l.device());  // [n, 1, m]
+    const at::Tensor x0 = slice.x0(), log_rest = torch::logsumexp(log_l + torch::log1p(-keep), -1);
+    const at::Tensor all = torch::exp(torch::logsumexp(log_l + torch::log(keep * rate), -1) - log_rest);
+    const auto of_x0 = [&](const at::Tensor& x) { return x.squeeze(1).gather(1, x0); };
+    const at::Tensor keep0 = of_x0(keep), rho0 = keep0 / (1 - keep0).clamp_min(1e-30);
+    const at::Tensor log_rho = log_l.gather(-1, x0.unsqueeze(-1)).squeeze(-1) + torch::log(keep0.clamp_min(1e-30)) - log_rest;
+    const at::Tensor each = all + of_x0(rate) * rho0 * (torch::log(rho0.clamp_min(1e-30)) - log_rho - 1);
+    const at::Tensor masked = (slice.xt() == process_->vocabulary().mask) & (x0 != process_->vocabulary().mask);
+    return {(torch::where(masked, each, torch::zeros_like(each)) * slice.counts()).sum(), slice.tokens()};
+  }
+
+ private:
+  std::pair<at::Tensor, at::Tensor> of_tokens(const Slice& slice, at::Device device) const {
+    const std::int64_t m = process_->m();
+    std::vector<float> keep, rate;
+    for (std::int64_t s = 0; s < slice.n(); ++s)
+      for (std::int32_t y = 0; y < m; ++y) {
+        keep.push_back(static_cast<float>(y == process_->vocabulary().mask ? 0.0 : masks_.stays(y, slice.time(s))));
+        rate.push_back(static_cast<float>(masks_.exit_rate(y, slice.time(s))));
+      }
+    const auto tensor = [&](const std::vector<float>& v) { return torch::tensor(v).view({slice.n(), 1, m}).to(device); };
+    return {tensor(keep), tensor(rate)};
+  }
+  std::shared_ptr<const diffusion::Process> process_;
+  const diffusion::MaskingProcess& masks_;
+};
+
+// All tokens go to their clusters at one rate, and clusters to the mask: the sums over rho are constant, and what is left is
+// the cross-entropy of the token within its cluster, where x_t is a cluster, and that of the cluster, where x_t is the mask.
+class HierarchicalPathObjective final : public Objective {
+ public:
+  explicit HierarchicalPathObjective(std::shared_ptr<const diffusion::Process> process)
+      : process_(std::move(process)), masks_(dynamic_cast<const diffusion::HierarchicalProcess&>(*process_)) {}
+
+  LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
+    const Slice slice(batch, first, n, device_of(model));
+    const std::int32_t mask = process_->vocabulary().mask, token = mask == 0 ? 1 : 0, cluster = process_->m();  // any of each
+    const at::Tensor log_l = torch::log_softmax(without_mask(logits_of(model, *process_, slice, pass), mask), -1);
+    const at::Tensor x0 = slice.x0(), xt = slice.xt();
+    const std::vector<std::int64_t> ids(masks_.clusters().begin(), masks_.clusters().end());
+    const at::Tensor clusters = torch::tensor(ids).to(x0.device());
+    const at::Tensor sums = torch::zeros({n, batch.length, process_->states() - process_->m()}, log_l.options()).index_add(-1, clusters, torch::exp(log_l));
+    const at::Tensor log_token = log_l.gather(-1, x0.unsqueeze(-1)).squeeze(-1);
+    const at::Tensor log_cluster = torch::log(sums.gather(-1, clusters.index({x0}).unsqueeze(-1)).squeeze(-1).clamp_min(1e-30));
+    const auto column = [&](auto f) { return slice.of_times(f).view({n, 1}); };
+    const at::Tensor in_cluster = column([&](double t) { return masks_.exit_rate(token, t) * ratio(masks_.probabilities(token, 0, t), 0); });
+    const at::Tensor at_mask = column([&](double t) { return masks_.exit_rate(cluster, t) * ratio(masks_.probabilities(token, 0, t), 1); });
+    const at::Tensor each = (xt >= process_->m()) * in_cluster * (log_cluster - log_token) - (xt == mask) * (x0 != mask) * at_mask * log_cluster;
+    return {(each * slice.counts()).sum(), slice.tokens()};
+  }
+
+ private:
+  static double ratio(const std::array<double, 3>& p, std::size_t i) { return p[i] / std::max(p[i + 1], 1e-30); }
+  std::shared_ptr<const diffusion::Process> process_;
+  const diffusion::HierarchicalProcess& masks_;
+};
+
+// The same for any process of few states, by its matrices K_t and Q_t.
+class DensePathObjective final : public Objective {
+ public:
+  static constexpr std::int32_t kMostStates = 1024;
+  explicit DensePathObjective(std::shared_ptr<const diffusion::Process> process) : process_(std::move(process)) {}
+
+  LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
+    const Slice slice(batch, first, n, device_of(model));
+    at::Tensor logits = logits_of(model, *process_, slice, pass);
+    const std::int64_t mask = process_->vocabulary().mask;
+    if (mask >= 0 && process_->prior()[static_cast<std::size_t>(mask)] > 0.5) logits = without_mask(logits, mask);
+    const at::Tensor l = torch::softmax(logits, -1), x0 = slice.x0(), xt = slice.xt();
+    std::vector<at::Tensor> sums;
+    for (std::int64_t s = 0; s < n; ++s) {
+      const auto [K, Q] = matrices(slice.time(s), logits.device());                               // [to, from]
+      const at::Tensor p = torch::matmul(l[s], K.slice(1, 0, process_->m()).t());                  // [L, states]
+      const at::Tensor q = K.t().index_select(0, x0[s]), rates = Q.index_select(0, xt[s]);          // [L, states]
+      const at::Tensor p_xt = p.gather(1, xt[s].unsqueeze(1)), q_xt = q.gather(1, xt[s].unsqueeze(1));
+        const at::Tensor leads = rates > 0, any = leads.any(1, true);
+      const auto log_of = [](const at::Tensor& x) { return torch::log(x.clamp_min(1e-30)); };
+      const at::Tensor one = torch::ones({1, 1}, p.options());
+      const at::Tensor log_rho = log_of(torch::where(leads, p, one)) - log_of(torch::where(any, p_xt, one));
+      const at::Tensor rho0 = torch::where(leads, q / q_xt, torch::zeros_like(q));
+      sums.push_back((rates * (torch::xlogy(rho0, rho0) - rho0 * log_rho - rho0 + torch::exp(log_rho))).sum(1));
+    }
+    return {(torch::stack(sums) * slice.counts()).sum(), slice.tokens()};
+  }
+
+ private:
+  std::pair<at::Tensor, at::Tensor> matrices(double t, at::Device device) const {
+    const auto n = static_cast<std::size_t>(process_->states());
+    std::vector<double> column(n), k(n * n), q(n * n);
+    const auto transition = process_->transition(0, t);
+    for (std::size_t y = 0; y < n; ++y) {
+      transition->column(static_cast<std::int32_t>(y), column);
+      for (std::size_t x = 0; x < n; ++x) k[x * n + y] = column[x];
+      process_->rates_from(static_cast<std::int32_t>(y), t, column);
+      for (std::size_t x = 0; x < n; ++x) q[x * n + y] = x == y ? 0.0 : column[x];
+    }
+    const auto shape = static_cast<std::int64_t>(n);
+    const auto tensor = [&](const std::vector<double>& v) { return torch::tensor(v, torch::kDouble).view({shape, shape}).to(device, torch::kFloat); };
+    return {tensor(k), tensor(q)};
+  }
+  std::shared_ptr<const diffusion::Process> process_;
+};
+
+// The same for sik-knn at any size: an unbiased estimate from a few entries of K_t l (see sik_bound.h).
+class SikPathObjective final : public Objective {
+ public:
+  explicit SikPathObjective(std::shared_ptr<const diffusion::Process> process)
+      : process_(std::move(process)), sik_(dynamic_cast<const diffusion::SikKnnProcess&>(*process_)) {}
+
+  LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
+    const Slice slice(batch, first, n, device_of(model));
+    const diffusion::BoundRows rows = bound_rows(sik_, batch, first, n);
+    const at::Tensor l = torch::softmax(logits_of(model, *process_, slice, pass), -1);
+    const auto device = l.device();
+    const auto tensor = [&](const std::vector<float>& values) { return torch::tensor(values).to(device); };
+    const std::int64_t count = n * batch.length;
+    const at::Tensor p = products(rows, l).view({count, 3}), q = tensor(rows.q).view({count, 3});
+    const auto at_xt = [](const at::Tensor& x) { return x.select(1, 0); };
+    const at::Tensor rho0 = q.select(1, 1) / at_xt(q), rho = p.select(1, 1) / at_xt(p);
+    const at::Tensor semantic = rho0 * torch::log(rho0 / rho) - rho0 + rho;
+    const at::Tensor anywhere = (torch::log(q.select(1, 2) / p.select(1, 2)) - torch::log(at_xt(q) / at_xt(p)) - 1) / at_xt(q) + 1 / at_xt(p);
+    const at::Tensor each = tensor(rows.semantic) * semantic + tensor(rows.reset) * anywhere;
+    return {(each.view({n, batch.length}) * slice.counts()).sum(), slice.tokens()};
+  }
+
+ private:
+  // p of three tokens of each position, [3 positions]: rows of e^{-R} E times l, plus v.
+  static at::Tensor products(const diffusion::BoundRows& rows, const at::Tensor& l) {
+    const std::int64_t m = l.size(-1);
+    std::vector<std::int64_t> places(rows.ids.size()), row_of(rows.ids.size());
+    for (std::size_t r = 0; r + 1 < rows.begin.size(); ++r)
+      for (auto i = static_cast<std::size_t>(rows.begin[r]); i < static_cast<std::size_t>(rows.begin[r + 1]); ++i) {
+        places[i] = static_cast<std::int64_t>(r / 3) * m + rows.ids[i];
+        row_of[i] = static_cast<std::int64_t>(r);
+      }
+    const auto device = l.device();
+    const at::Tensor terms = l.flatten().index_select(0, torch::tensor(places).to(device)) * torch::tensor(rows.weights).to(device);
+    return torch::tensor(rows.v).to(device).index_add(0, torch::tensor(row_of).to(device), terms);
+  }
+
+  std::shared_ptr<const diffusion::Process> process_;
+  const diffusion::SikKnnProcess& sik_;
+};
+
+}  // namespace
+
+std::unique_ptr<Objective> make_sampled_path(std::shared_ptr<const diffusion::Process> process) { return std::make_unique<SikPathObjective>(std::move(process)); }
+std::unique_ptr<Objective> make_dense_path(std::shared_ptr<const diffusion::Process> process) { return std::make_unique<DensePathObjective>(std::move(process)); }
+
+std::unique_ptr<Objective> make_path_objective(std::shared_ptr<const diffusion::Process> process) {
+  if (dynamic_cast<const diffusion::ResetProcess*>(process.get()) != nullptr) return std::make_unique<ResetPathObjective>(std::move(process));
+  if (process->name() == "mask-rates") return std::make_unique<MaskRatesPathObjective>(std::move(process));
+  if (process->name() == "hierarchical") return std::make_unique<HierarchicalPathObjective>(std::move(process));
+  if (process->states() > DensePathObjective::kMostStates && process->name() == "sik-knn") return make_sampled_path(std::move(process));
+  if (process->states() > DensePathObjective::kMostStates)
+    bad_usage("--objective path: process {} of {} states; the bound is computed for at most {} states", process->name(), process->states(), DensePathObjective::kMostStates);
+  return std::make_unique<DensePathObjective>(std::move(process));
+}
+
+}  // namespace gdds::train
