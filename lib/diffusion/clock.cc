@@ -76,16 +76,19 @@ double Clock::R(double t) const {
   return kernels::r_in_cell(table(), at.cell)(at.z);
 }
 
-// A + R grows by between 1 and m/(m-1) a unit of Lambda, so Newton needs no care.
+// Over Lambda, of which A + R is a smooth function that grows by between 1 and m/(m-1) a unit: Newton needs no care there.
 double Clock::time_of_total(double c) const {
-  double t = schedule_.time_of(std::min(c, schedule_.Lambda(1)));
+  const auto clock = table();
+  const double end = schedule_.Lambda(1);
+  double Lambda = std::min(c, end);
   for (int i = 0; i < 20; ++i) {
-    const double slope = schedule_.f(t) * (a_of(t) + r_of(t));
-    const double next = std::clamp(t - (total(t) - c) / slope, 0.0, 1.0);
-    if (std::abs(next - t) < 1e-14) return next;
-    t = next;
+    const auto at = kernels::place_of_lambda(clock, Lambda);
+    const double t = schedule_.time_of(Lambda), excess = kernels::a_in_cell(clock, at.cell)(at.z) + kernels::r_in_cell(clock, at.cell)(at.z) - c;
+    const double next = std::clamp(Lambda - excess / (a_of(t) + r_of(t)), 0.0, end);
+    if (std::abs(next - Lambda) < 1e-14 * (1 + end)) return schedule_.time_of(next);
+    Lambda = next;
   }
-  return t;
+  return schedule_.time_of(Lambda);
 }
 
 kernels::SikTime Clock::at(double t) const {

@@ -2,9 +2,12 @@
 #include "diffusion/sik_bound.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/threads.h"
 
 namespace gdds::diffusion {
@@ -71,19 +74,28 @@ void row_of(const Rows& rows, std::int32_t y, double v, Gathered& level, Gathere
     const double cut = least / (rows.kept * rows.tails[n + 1]);
     for (const Entry& e : current)
       for (auto i = static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(e.token)]); i < static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(e.token) + 1]); ++i)
-        if (const double value = e.value * F.row_weights[i]; value >= cut) level.add(F.row_ids[i], value);
+        if (const double value = e.value * F.row_weights[i]; value > 0 && value >= cut) level.add(F.row_ids[i], value);
     level.take(current);
   }
   total.take(out);
 }
 
-// y ~ F(x, .), and the sum of that row; x itself where the row is empty.
-std::int32_t draw_source(const SparseKernel& F, std::int32_t x, double u, double& sum) {
+// The row F(x, .) without `except`: y drawn from it, its sum, and the entry that was left out. x itself where nothing is left.
+struct Source {
+  std::int32_t token;
+  double sum, left_out;
+};
+Source draw_source(const SparseKernel& F, std::int32_t x, std::int32_t except, double u) {
   const auto begin = static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(x)]), end = static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(x) + 1]);
-  const auto weights = std::span<const double>(F.row_weights).subspan(begin, end - begin);
-  sum = 0;
-  for (const double w : weights) sum += w;
-  return sum > 0 ? F.row_ids[begin + static_cast<std::size_t>(draw_index(weights, u))] : x;
+  Source out{x, 0, 0};
+  std::vector<double> weights;
+  for (std::size_t i = begin; i < end; ++i) {
+    const bool left_out = F.row_ids[i] == except;
+    weights.push_back(left_out ? 0.0 : F.row_weights[i]);
+    (left_out ? out.left_out : out.sum) += F.row_weights[i];
+  }
+  if (out.sum > 0) out.token = F.row_ids[begin + static_cast<std::size_t>(draw_index(weights, u))];
+  return out;
 }
 
 std::uint64_t number_of(const SnapshotBatch& batch, std::int64_t s) {
@@ -91,63 +103,80 @@ std::uint64_t number_of(const SnapshotBatch& batch, std::int64_t s) {
   return std::bit_cast<std::uint64_t>(batch.times[at]) + (static_cast<std::uint64_t>(batch.sequences[at]) << 20);
 }
 
-struct TokenRows {
-  std::vector<Entry> rows[3];
+using TokenRows = std::array<std::vector<Entry>, BoundRows::kRows>;
+
+// The rows of one sequence, the s-th of `out`.
+class SequenceRows {
+ public:
+  explicit SequenceRows(const SikKnnProcess& process) : process_(process), level_(process.m()), total_(process.m()) {}
+
+  void make(const SnapshotBatch& batch, std::int64_t first, std::int64_t s, std::uint64_t number, const std::vector<std::int32_t>& again, BoundRows& out, std::vector<TokenRows>& made, std::atomic<std::int64_t>& entries) {
+    const double t = batch.times[static_cast<std::size_t>(first + s)], f = process_.schedule().f(t);
+    const Rows rows(process_, t);
+    for (std::int64_t l = 0; l < batch.length && entries.load(std::memory_order_relaxed) <= kMostEntries; ++l) {
+      const auto here = static_cast<std::size_t>(s * batch.length + l), there = static_cast<std::size_t>((first + s) * batch.length + l);
+      const std::int32_t x0 = batch.x0[there], xt = batch.xt[there];
+      TokenRandom random(kSeed, kernels::kForBounds, number, static_cast<std::uint32_t>(l));
+      const Source source = draw_source(process_.kernel(), xt, x0, random.unit());
+      const std::int32_t tokens[BoundRows::kRows] = {xt, x0, source.token, again[here]};
+      for (std::size_t i = 0; i < BoundRows::kRows; ++i) {
+        const std::size_t at = BoundRows::kRows * here + i;
+        const double v = rows.v(tokens[i]);
+        std::vector<Entry>& row = made[here][i];
+        row_of(rows, tokens[i], v, level_, total_, current_, row);
+        const auto found = std::lower_bound(row.begin(), row.end(), x0, [](const Entry& e, std::int32_t token) { return e.token < token; });
+        out.v[at] = static_cast<float>(v);
+        out.q[at] = static_cast<float>(v + (found != row.end() && found->token == x0 ? found->value : 0.0));
+        entries.fetch_add(static_cast<std::int64_t>(row.size()), std::memory_order_relaxed);
+      }
+      const double a = f * process_.clocks().a_of(t);
+      out.from_x0[here] = static_cast<float>(a * source.left_out);
+      out.semantic[here] = static_cast<float>(a * source.sum);
+      out.reset[here] = static_cast<float>(f * process_.clocks().r_of(t) / process_.m());
+    }
+  }
+
+ private:
+  const SikKnnProcess& process_;
+  Gathered level_, total_;
+  std::vector<Entry> current_;
 };
 
 }  // namespace
 
 BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, std::int64_t first, std::int64_t n) {
-  const std::int64_t length = batch.length, tokens = n * length;
-  const auto at = [&](std::int64_t s) { return static_cast<std::size_t>(s * length); };
+  const auto tokens = static_cast<std::size_t>(n * batch.length);
   std::vector<std::uint64_t> numbers;
   for (std::int64_t s = first; s < first + n; ++s) numbers.push_back(number_of(batch, s));
-  std::vector<std::int32_t> again(static_cast<std::size_t>(tokens));
-  std::vector<std::uint8_t> jumped(again.size());
-  process.noise({batch.x0.data() + at(first), numbers.data(), n, length, kSeed, again.data(), jumped.data()}, std::span(batch.times).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)));
+  std::vector<std::int32_t> again(tokens);
+  std::vector<std::uint8_t> jumped(tokens);
+  process.noise({batch.x0.data() + first * batch.length, numbers.data(), n, batch.length, kSeed, again.data(), jumped.data()},
+                std::span(batch.times).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)));
 
   BoundRows out;
-  out.v.resize(3 * again.size());
-  out.q.resize(3 * again.size());
-  out.semantic.resize(again.size());
-  out.reset.resize(again.size());
-  std::vector<TokenRows> made(again.size());
+  out.v.resize(BoundRows::kRows * tokens);
+  out.q.resize(BoundRows::kRows * tokens);
+  for (auto* part : {&out.from_x0, &out.semantic, &out.reset}) part->resize(tokens);
+  std::vector<TokenRows> made(tokens);
+  std::atomic<std::int64_t> entries = 0;
   process.spread_of(0);
 #pragma omp parallel num_threads(threads())
   {
-    Gathered level(process.m()), total(process.m());
-    std::vector<Entry> current;
+    SequenceRows rows(process);
 #pragma omp for schedule(dynamic, 1)
-    for (std::int64_t s = 0; s < n; ++s) {
-      const double t = batch.times[static_cast<std::size_t>(first + s)], f = process.schedule().f(t);
-      const Rows rows(process, t);
-      for (std::int64_t l = 0; l < length; ++l) {
-        const std::size_t here = at(s) + static_cast<std::size_t>(l), there = at(first) + here;
-        TokenRandom random(kSeed, kernels::kForBounds, numbers[static_cast<std::size_t>(s)], static_cast<std::uint32_t>(l));
-        double sum = 0;
-        const std::int32_t source = draw_source(process.kernel(), batch.xt[there], random.unit(), sum);
-        const std::int32_t at_token[3] = {batch.xt[there], source, again[here]};
-        for (std::size_t i = 0; i < 3; ++i) {
-          const double v = rows.v(at_token[i]);
-          std::vector<Entry>& row = made[here].rows[i];
-          row_of(rows, at_token[i], v, level, total, current, row);
-          const auto found = std::lower_bound(row.begin(), row.end(), batch.x0[there], [](const Entry& e, std::int32_t token) { return e.token < token; });
-          out.v[3 * here + i] = static_cast<float>(v);
-          out.q[3 * here + i] = static_cast<float>(v + (found != row.end() && found->token == batch.x0[there] ? found->value : 0.0));
-        }
-        out.semantic[here] = static_cast<float>(f * process.clocks().a_of(t) * sum);
-        out.reset[here] = static_cast<float>(f * process.clocks().r_of(t) / process.m());
-      }
-    }
+    for (std::int64_t s = 0; s < n; ++s) rows.make(batch, first, s, numbers[static_cast<std::size_t>(s)], again, out, made, entries);
   }
+  if (entries > kMostEntries)
+    fail("path on sik-knn: the kernel reaches so many tokens within a few jumps that {} sequences need more than {} numbers; take a smaller --micro-batch, or a sharper kernel (--epsilon)", n, kMostEntries);
   out.begin.push_back(0);
-  for (const TokenRows& token : made)
-    for (const auto& row : token.rows) {
+  for (TokenRows& token : made)
+    for (auto& row : token) {
       for (const Entry& e : row) {
         out.ids.push_back(e.token);
         out.weights.push_back(static_cast<float>(e.value));
       }
       out.begin.push_back(static_cast<std::int64_t>(out.ids.size()));
+      std::vector<Entry>().swap(row);
     }
   return out;
 }

@@ -2,8 +2,10 @@
 // rates Q_t(x_t, y) = a F(x_t, y) + r/m and p = K_t l, q = K_t(. | x0), the integrand is
 //   a sum_y F(x_t, y) g(y) + (r/m) sum_y g(y),   g = rho_0 log(rho_0/rho) - rho_0 + rho,
 //   sum_y g(y) = (1/q(x_t)) ( E_{y ~ q} log(q(y)/p(y)) - log(q(x_t)/p(x_t)) - 1 ) + 1/p(x_t),
-// so one y ~ F(x_t, .) for the first sum and one y ~ q for the second make it an unbiased estimate. Each token needs p at
-// three tokens only, p(y) = sum_x e^{-R_t} E_t(y, x) l(x) + v_t(y): sparse rows of E_t, which are made here.
+// so one y ~ F(x_t, .) for the first sum and one y ~ q for the second make it an unbiased estimate. y = x0 is taken out of
+// the first sum and counted exactly: where x_t was reached from x0 by one unlikely jump, rho_0(x0) is as large as F(x_t, x0)
+// is small, and the draw would find it next to never. Each token needs p at four tokens only,
+// p(y) = sum_x e^{-R_t} E_t(y, x) l(x) + v_t(y): sparse rows of E_t, which are made here.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +17,24 @@
 
 namespace gdds::diffusion {
 
-// For each token of a few sequences three rows, in this order: of x_t, of y ~ F(x_t, .), of y ~ K_t(. | x0).
+// For each token of a few sequences four rows, in this order: of x_t, of x0, of y ~ F(x_t, .) other than x0, of y ~ K_t(. | x0).
 struct BoundRows {
-  std::vector<std::int64_t> begin;   // [3 tokens + 1]
+  static constexpr std::int64_t kRows = 4;
+  std::vector<std::int64_t> begin;   // [4 tokens + 1]
   std::vector<std::int32_t> ids;     // x
   std::vector<float> weights;        // e^{-R_t} E_t(y, x)
-  std::vector<float> v;              // [3 tokens], v_t(y)
-  std::vector<float> q;              // [3 tokens], K_t(y | x0)
-  std::vector<float> semantic;       // [tokens], a(t) sum_y F(x_t, y)
+  std::vector<float> v;              // [4 tokens], v_t(y)
+  std::vector<float> q;              // [4 tokens], K_t(y | x0)
+  std::vector<float> from_x0;        // [tokens], a(t) F(x_t, x0)
+  std::vector<float> semantic;       // [tokens], a(t) times the sum of F(x_t, y) over the other y
   std::vector<float> reset;          // [tokens], r(t)/m
 };
 
 // Of sequences first ... first + n - 1. The draws depend on each sequence and its time alone. What is left out of a row
-// changes no p(y) by more than kTolerance of itself.
-constexpr double kTolerance = 1e-5;
+// changes no p(y) by more than kTolerance of itself. Status 1 where the rows have more than kMostEntries together: a kernel
+// that reaches most of the vocabulary within a few jumps.
+constexpr double kTolerance = 1e-4;
+constexpr std::int64_t kMostEntries = 100000000;
 BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, std::int64_t first, std::int64_t n);
 
 }  // namespace gdds::diffusion

@@ -228,6 +228,8 @@ SnapshotBatch read_snapshots(const h5::Input& input, std::int32_t states) {
   b.path_offsets = input.read<std::int64_t>("/path/offsets");
   b.path_times = input.read<double>("/path/times");
   b.path_states = input.read<std::int32_t>("/path/states");
+  for (const std::int32_t state : b.path_states)
+    if (state < 0 || state >= states) reject("{}: /path/states: expected states from 0 to {}, found {}", input.name(), states - 1, state);
   const auto jumps = static_cast<std::int64_t>(std::min(b.path_times.size(), b.path_states.size()));
   for (std::size_t i = 0; i < b.path_offsets.size(); ++i)
     if (b.path_offsets[i] < (i > 0 ? b.path_offsets[i - 1] : 0) || b.path_offsets[i] > jumps) reject("{}: /path/offsets: not increasing, or beyond the {} jumps", input.name(), jumps);

@@ -3,6 +3,7 @@
 
 #include <cassert>
 
+#include "model/autocast.h"
 #include "model/blocks.h"
 #include "model/recompute.h"
 #include "model/two_stream.h"
@@ -70,7 +71,10 @@ std::vector<Parameter> Model::parameters() const {
 void Model::to(at::Device device) { module_->to(device); }
 void Model::to(at::ScalarType type) { module_->to(type); }
 
-at::Tensor Network::logits(const at::Tensor& ids, const at::Tensor& sigma, const Pass& pass) const { return readout(features(ids, sigma, pass)); }
+at::Tensor Network::logits(const at::Tensor& ids, const at::Tensor& sigma, const Pass& pass) const {
+  const Autocast cast(ids.device().type(), pass.bf16 ? at::kBFloat16 : Autocast::current(ids.device().type()));
+  return readout(features(ids, sigma, pass));
+}
 
 std::unique_ptr<Network> make_network(const ModelConfig& config, std::uint64_t seed) {
   assert(config.fault().empty() && config.arch != Arch::two_stream);

@@ -23,6 +23,7 @@ struct Pass {
   bool dropout = false;
   std::uint64_t seed = 0;  // of the dropout: another one each step, micro-batch and rank
   bool recompute = false;  // keep only what goes into each block, and run the block again in the backward pass: less memory, a third more time
+  bool bf16 = false;       // the network alone under autocast: what is made of its logits stays in fp32
 };
 
 struct Parameter {

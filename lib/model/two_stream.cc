@@ -3,6 +3,7 @@
 
 #include <cassert>
 
+#include "model/autocast.h"
 #include "model/blocks.h"
 #include "model/recompute.h"
 
@@ -72,6 +73,7 @@ class StreamNetwork final : public TwoStream {
 }  // namespace
 
 at::Tensor TwoStream::logits(const at::Tensor& x0, const at::Tensor& z, const at::Tensor& ranks, const at::Tensor& sigma, const Pass& pass) const {
+  const Autocast cast(x0.device().type(), pass.bf16 ? at::kBFloat16 : Autocast::current(x0.device().type()));
   return readout(features(x0, z, ranks, sigma, pass));
 }
 

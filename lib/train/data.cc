@@ -46,7 +46,7 @@ void Data::open_stream(const std::string& input, const diffusion::ProcessOptions
   vocabulary_name_.mask = process_->vocabulary().mask;
   sources_.push_back(file.source());
   tokens_.reset();
-  source_ = stream_source(input, *process_, options_, first_step(options_));
+  source_ = stream_source(input, *process_, options_, options_.objective.objective == "campbell", first_step(options_));
   length_ = source_->length();
 }
 

@@ -35,9 +35,15 @@ class Objective {
   virtual ~Objective() = default;
   // Sequences first ... first + n - 1 of the batch, on the network's device.
   virtual LossSum loss(const model::Model& model, const diffusion::SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const = 0;
+  // How many tokens of these sequences count.
+  virtual std::int64_t tokens(const diffusion::SnapshotBatch& batch, std::int64_t first, std::int64_t n) const { return counted(batch, first, n, 0); }
   // Which network it trains, and what has to be drawn for it.
   virtual model::Arch arch() const { return model::Arch::ddit; }
   virtual bool needs_paths() const { return false; }
+
+ protected:
+  // Tokens of the sequences, less so many of each.
+  static std::int64_t counted(const diffusion::SnapshotBatch& batch, std::int64_t first, std::int64_t n, std::int64_t less);
 };
 
 // Status 2 where the objective cannot be computed for the process (none is needed for ar).

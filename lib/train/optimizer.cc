@@ -16,7 +16,7 @@ void OptimizerOptions::add_to(Options& options) {
   options.option("learning-rate", rate, "learning rate of AdamW").range(0, 10);
   options.option("beta1", beta1, "AdamW: decay of the mean gradient").range(0, 0.999999);
   options.option("beta2", beta2, "AdamW: decay of the mean square").range(0, 0.999999);
-  options.option("adam-eps", eps, "AdamW: added to the root of the mean square").range(0, 1);
+  options.option("adam-eps", eps, "AdamW: added to the root of the mean square").range(1e-16, 1);
   options.option("weight-decay", weight_decay, "AdamW: weight decay").range(0, 10);
   options.option("clip", clip, "largest norm of the gradient; 0: any").range(0, 1e9);
   options.option("warm-up", warm_up, "steps in which the learning rate rises from 0").range(0, 1e12);

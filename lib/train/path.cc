@@ -1,6 +1,7 @@
 // The path-wise bound (MATH 6) as an objective, for each process in the way that suits it: in closed form where jumps forget
 // where they came from or lead to the mask, from a few draws for sik-knn, by matrices elsewhere. Where nothing leads to x_t
 // the network may say what it likes: neither values nor gradients come from there.
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 namespace gdds::train {
 namespace {
 
+using diffusion::BoundRows;
 using diffusion::SnapshotBatch;
 
 // x0 is no mask.
@@ -58,7 +60,7 @@ class ResetPathObjective final : public Objective {
     const at::Tensor rho0_log_rho = (cross - log_p_xt) / q_xt;
     const at::Tensor rho0_log_rho0 = (entropy_sum(x0, stay, to_mask, any, m, mask) - torch::log(q_xt)) / q_xt;
     const at::Tensor inside = rho0_log_rho0 - rho0_log_rho - (1 - q_xt) / q_xt + (torch::exp(-log_p_xt) - 1);
-    return {(rate * inside * slice.counts()).sum(), slice.tokens()};
+    return {(rate * inside * slice.counts()).sum(), tokens(batch, first, n)};
   }
 
  private:
@@ -94,28 +96,33 @@ class MaskRatesPathObjective final : public Objective {
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
     const Slice slice(batch, first, n, device_of(model));
     const at::Tensor log_l = torch::log_softmax(without_mask(logits_of(model, *process_, slice, pass), process_->vocabulary().mask), -1);
-    const auto [keep, rate] = of_tokens(slice, log_l.device());  // [n, 1, m]
-    const at::Tensor x0 = slice.x0(), log_rest = torch::logsumexp(log_l + torch::log1p(-keep), -1);
-    const at::Tensor all = torch::exp(torch::logsumexp(log_l + torch::log(keep * rate), -1) - log_rest);
-    const auto of_x0 = [&](const at::Tensor& x) { return x.squeeze(1).gather(1, x0); };
-    const at::Tensor keep0 = of_x0(keep), rho0 = keep0 / (1 - keep0).clamp_min(1e-30);
-    const at::Tensor log_rho = log_l.gather(-1, x0.unsqueeze(-1)).squeeze(-1) + torch::log(keep0.clamp_min(1e-30)) - log_rest;
-    const at::Tensor each = all + of_x0(rate) * rho0 * (torch::log(rho0.clamp_min(1e-30)) - log_rho - 1);
-    const at::Tensor masked = (slice.xt() == process_->vocabulary().mask) & (x0 != process_->vocabulary().mask);
-    return {(torch::where(masked, each, torch::zeros_like(each)) * slice.counts()).sum(), slice.tokens()};
+    const auto [keeps, goes, flows] = of_tokens(slice, log_l.device());  // [n, 1, m]
+    const at::Tensor x0 = slice.x0(), masked = (slice.xt() == process_->vocabulary().mask) & (x0 != process_->vocabulary().mask), none = torch::zeros({1, 1}, log_l.options());
+    const auto of_x0 = [&](const at::Tensor& x) { return torch::where(masked, x.squeeze(1).gather(1, x0), none); };
+    const auto sum = [&](const at::Tensor& x) { return torch::where(masked, torch::logsumexp(log_l + x, -1), none); };
+    const at::Tensor log_rest = sum(goes), log_rho0 = of_x0(keeps) - of_x0(goes), weight = torch::exp(of_x0(flows) - of_x0(goes));  // r_x0 rho_0
+    const at::Tensor log_rho = torch::where(masked, log_l.gather(-1, x0.unsqueeze(-1)).squeeze(-1), none) + of_x0(keeps) - log_rest;
+    const at::Tensor each = torch::exp(sum(flows) - log_rest) + weight * (log_rho0 - log_rho - 1);
+    return {(masked * each * slice.counts()).sum(), tokens(batch, first, n)};
   }
 
  private:
-  std::pair<at::Tensor, at::Tensor> of_tokens(const Slice& slice, at::Device device) const {
+  // Logarithms of keep_y, of 1 - keep_y and of r_y keep_y, in double until there: 1 - keep may be tiny. What is impossible is
+  // e^-200, which no sum sees.
+  std::array<at::Tensor, 3> of_tokens(const Slice& slice, at::Device device) const {
     const std::int64_t m = process_->m();
-    std::vector<float> keep, rate;
+    const auto log = [](double x) { return static_cast<float>(std::max(-200.0, std::log(x))); };
+    std::array<std::vector<float>, 3> logs;
     for (std::int64_t s = 0; s < slice.n(); ++s)
       for (std::int32_t y = 0; y < m; ++y) {
-        keep.push_back(static_cast<float>(y == process_->vocabulary().mask ? 0.0 : masks_.stays(y, slice.time(s))));
-        rate.push_back(static_cast<float>(masks_.exit_rate(y, slice.time(s))));
+        const bool token = y != process_->vocabulary().mask;
+        const auto p = masks_.probabilities(y, 0, slice.time(s));
+        logs[0].push_back(token ? log(p[0]) : -200.0F);
+        logs[1].push_back(token ? log(p[1]) : -200.0F);
+        logs[2].push_back(token ? log(p[0] * masks_.exit_rate(y, slice.time(s))) : -200.0F);
       }
     const auto tensor = [&](const std::vector<float>& v) { return torch::tensor(v).view({slice.n(), 1, m}).to(device); };
-    return {tensor(keep), tensor(rate)};
+    return {tensor(logs[0]), tensor(logs[1]), tensor(logs[2])};
   }
   std::shared_ptr<const diffusion::Process> process_;
   const diffusion::MaskingProcess& masks_;
@@ -135,14 +142,14 @@ class HierarchicalPathObjective final : public Objective {
     const at::Tensor x0 = slice.x0(), xt = slice.xt();
     const std::vector<std::int64_t> ids(masks_.clusters().begin(), masks_.clusters().end());
     const at::Tensor clusters = torch::tensor(ids).to(x0.device());
-    const at::Tensor sums = torch::zeros({n, batch.length, process_->states() - process_->m()}, log_l.options()).index_add(-1, clusters, torch::exp(log_l));
     const at::Tensor log_token = log_l.gather(-1, x0.unsqueeze(-1)).squeeze(-1);
-    const at::Tensor log_cluster = torch::log(sums.gather(-1, clusters.index({x0}).unsqueeze(-1)).squeeze(-1).clamp_min(1e-30));
+    const at::Tensor same = clusters.view({1, 1, -1}) == clusters.index({x0}).unsqueeze(-1);
+    const at::Tensor log_cluster = torch::logsumexp(torch::where(same, log_l, torch::full({1, 1, 1}, -1e30, log_l.options())), -1);
     const auto column = [&](auto f) { return slice.of_times(f).view({n, 1}); };
     const at::Tensor in_cluster = column([&](double t) { return masks_.exit_rate(token, t) * ratio(masks_.probabilities(token, 0, t), 0); });
     const at::Tensor at_mask = column([&](double t) { return masks_.exit_rate(cluster, t) * ratio(masks_.probabilities(token, 0, t), 1); });
     const at::Tensor each = (xt >= process_->m()) * in_cluster * (log_cluster - log_token) - (xt == mask) * (x0 != mask) * at_mask * log_cluster;
-    return {(each * slice.counts()).sum(), slice.tokens()};
+    return {(each * slice.counts()).sum(), tokens(batch, first, n)};
   }
 
  private:
@@ -176,7 +183,7 @@ class DensePathObjective final : public Objective {
       const at::Tensor rho0 = torch::where(leads, q / q_xt, torch::zeros_like(q));
       sums.push_back((rates * (torch::xlogy(rho0, rho0) - rho0 * log_rho - rho0 + torch::exp(log_rho))).sum(1));
     }
-    return {(torch::stack(sums) * slice.counts()).sum(), slice.tokens()};
+    return {(torch::stack(sums) * slice.counts()).sum(), tokens(batch, first, n)};
   }
 
  private:
@@ -205,28 +212,31 @@ class SikPathObjective final : public Objective {
 
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
     const Slice slice(batch, first, n, device_of(model));
-    const diffusion::BoundRows rows = bound_rows(sik_, batch, first, n);
+    const BoundRows rows = bound_rows(sik_, batch, first, n);
     const at::Tensor l = torch::softmax(logits_of(model, *process_, slice, pass), -1);
     const auto device = l.device();
     const auto tensor = [&](const std::vector<float>& values) { return torch::tensor(values).to(device); };
     const std::int64_t count = n * batch.length;
-    const at::Tensor p = products(rows, l).view({count, 3}), q = tensor(rows.q).view({count, 3});
-    const auto at_xt = [](const at::Tensor& x) { return x.select(1, 0); };
-    const at::Tensor rho0 = q.select(1, 1) / at_xt(q), rho = p.select(1, 1) / at_xt(p);
-    const at::Tensor semantic = rho0 * torch::log(rho0 / rho) - rho0 + rho;
-    const at::Tensor anywhere = (torch::log(q.select(1, 2) / p.select(1, 2)) - torch::log(at_xt(q) / at_xt(p)) - 1) / at_xt(q) + 1 / at_xt(p);
-    const at::Tensor each = tensor(rows.semantic) * semantic + tensor(rows.reset) * anywhere;
-    return {(each.view({n, batch.length}) * slice.counts()).sum(), slice.tokens()};
+    const at::Tensor p = products(rows, l).view({count, BoundRows::kRows}), q = tensor(rows.q).view({count, BoundRows::kRows});
+    enum { kXt, kX0, kSource, kAgain };
+    const auto g = [&](std::int64_t y) {
+      const at::Tensor rho0 = q.select(1, y) / q.select(1, kXt), rho = p.select(1, y) / p.select(1, kXt);
+      return torch::xlogy(rho0, rho0) - torch::xlogy(rho0, rho) - rho0 + rho;
+    };
+    const auto log_ratio = [&](std::int64_t y) { return torch::log(q.select(1, y) / p.select(1, y)); };
+    const at::Tensor anywhere = (log_ratio(kAgain) - log_ratio(kXt) - 1) / q.select(1, kXt) + 1 / p.select(1, kXt);
+    const at::Tensor each = tensor(rows.from_x0) * g(kX0) + tensor(rows.semantic) * g(kSource) + tensor(rows.reset) * anywhere;
+    return {(each.view({n, batch.length}) * slice.counts()).sum(), tokens(batch, first, n)};
   }
 
  private:
-  // p of three tokens of each position, [3 positions]: rows of e^{-R} E times l, plus v.
-  static at::Tensor products(const diffusion::BoundRows& rows, const at::Tensor& l) {
+  // p of four tokens of each position, [4 positions]: rows of e^{-R} E times l, plus v.
+  static at::Tensor products(const BoundRows& rows, const at::Tensor& l) {
     const std::int64_t m = l.size(-1);
     std::vector<std::int64_t> places(rows.ids.size()), row_of(rows.ids.size());
     for (std::size_t r = 0; r + 1 < rows.begin.size(); ++r)
       for (auto i = static_cast<std::size_t>(rows.begin[r]); i < static_cast<std::size_t>(rows.begin[r + 1]); ++i) {
-        places[i] = static_cast<std::int64_t>(r / 3) * m + rows.ids[i];
+        places[i] = static_cast<std::int64_t>(r) / BoundRows::kRows * m + rows.ids[i];
         row_of[i] = static_cast<std::int64_t>(r);
       }
     const auto device = l.device();

@@ -31,12 +31,6 @@ class Slice {
     const auto lengths = torch::from_blob(const_cast<std::int32_t*>(batch_.lengths.data() + first_), {n_, 1}, torch::kInt32).to(device_);
     return (torch::arange(batch_.length, device_).unsqueeze(0) < lengths).to(torch::kFloat);
   }
-  std::int64_t tokens() const {
-    if (batch_.lengths.empty()) return n_ * batch_.length;
-    std::int64_t sum = 0;
-    for (std::int64_t s = first_; s < first_ + n_; ++s) sum += batch_.lengths[static_cast<std::size_t>(s)];
-    return sum;
-  }
   double time(std::int64_t s) const { return batch_.times[static_cast<std::size_t>(first_ + s)]; }
   // f(t) of each sequence, [n].
   template <typename F>

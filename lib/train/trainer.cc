@@ -1,6 +1,7 @@
 // See trainer.h.
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +15,6 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/threads.h"
-#include "model/autocast.h"
 
 namespace gdds::train {
 namespace {
@@ -30,7 +30,8 @@ std::string training_json(const TrainOptions& o) {
   return nlohmann::ordered_json{{"objective", o.objective.objective}, {"posterior", o.objective.posterior}, {"batch_size", o.batch_size}, {"micro_batch", o.micro_batch},
                                 {"seed", o.seed.value}, {"times", o.time.times}, {"t_min", o.time.t_min}, {"strata", o.time.strata}, {"precision", o.bf16() ? "bf16" : "fp32"},
                                 {"learning_rate", o.optimizer.rate}, {"beta1", o.optimizer.beta1}, {"beta2", o.optimizer.beta2}, {"adam_eps", o.optimizer.eps},
-                                {"weight_decay", o.optimizer.weight_decay}, {"clip", o.optimizer.clip}, {"warm_up", o.optimizer.warm_up}, {"decay", o.optimizer.decay}, {"ema", o.optimizer.ema}}
+                                {"weight_decay", o.optimizer.weight_decay}, {"clip", o.optimizer.clip}, {"warm_up", o.optimizer.warm_up}, {"decay", o.optimizer.decay}, {"ema", o.optimizer.ema},
+                                {"decay_steps", o.optimizer.decay == "none" ? 0 : o.steps}}
       .dump();
 }
 
@@ -62,8 +63,8 @@ class TokensSource final : public BatchSource {
 // One batch ahead, so that the length of the sequences is known before the first step.
 class StreamSource final : public BatchSource {
  public:
-  StreamSource(const std::string& path, const diffusion::Process& process, const TrainOptions& o, std::int64_t first)
-      : reader_(path, "snapshots"), digest_(process.digest()), states_(process.states()), size_(o.batch_size) {
+  StreamSource(const std::string& path, const diffusion::Process& process, const TrainOptions& o, bool paths, std::int64_t first)
+      : reader_(path, "snapshots"), digest_(process.digest()), states_(process.states()), size_(o.batch_size), paths_(paths) {
     for (; next_ < first; ++next_)
       if (!reader_.next()) reject("{}: the stream ends before step {}, where the checkpoint is", path, first);
     ahead_ = read();
@@ -84,6 +85,9 @@ class StreamSource final : public BatchSource {
     auto b = std::make_unique<SnapshotBatch>(diffusion::read_snapshots(*input, states_));
     if (b->n != size_) reject("{}: expected {} sequences (--batch-size), found {}", input->name(), size_, b->n);
     if (length_ > 0 && b->length != length_) reject("{}: expected sequences of {} tokens, found {}", input->name(), length_, b->length);
+    if (paths_ && b->path_offsets.empty()) reject("{}: the objective campbell needs whole paths (gdds-noise --paths --time 1)", input->name());
+    if (paths_ && std::any_of(b->times.begin(), b->times.end(), [](double t) { return t != 1; }))
+      reject("{}: the objective campbell needs paths to t = 1 (gdds-noise --paths --time 1)", input->name());
     ++next_;
     return b;
   }
@@ -92,6 +96,7 @@ class StreamSource final : public BatchSource {
   std::string digest_;
   std::int32_t states_;
   std::int64_t size_, length_ = 0, next_ = 0;
+  bool paths_;
   std::unique_ptr<SnapshotBatch> ahead_;
 };
 
@@ -135,6 +140,7 @@ class Trainer {
   const TrainOptions& options_;
   std::unique_ptr<Objective> objective_;
   const at::Device device_;
+  const bool bf16_ = options_.bf16();
   std::unique_ptr<model::Model> model_, average_;
   Optimizer optimizer_;
   std::int64_t step_ = 0, saved_ = -1;
@@ -174,17 +180,12 @@ void Trainer::fail_numerically(const std::string& what) const {
 // One optimiser step over the batch, in micro-batches; the loss a token.
 double Trainer::step(const SnapshotBatch& batch) {
   const std::int64_t micro = std::min(options_.micro_batch, batch.n);
-  std::int64_t tokens = 0;
-  for (std::int64_t s = 0; s < batch.n; ++s) tokens += batch.lengths.empty() ? batch.length : batch.lengths[static_cast<std::size_t>(s)];
-  if (objective_->arch() == model::Arch::ar) tokens -= batch.n;
+  const std::int64_t tokens = objective_->tokens(batch, 0, batch.n);
+  if (tokens == 0) throw Error(Status::rejected, fmt::format("step {}: no token of the batch counts: its sequences are too short", step_));
   double loss = 0;
   for (std::int64_t first = 0; first < batch.n; first += micro) {
-    const model::Pass pass{true, options_.seed.value * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(step_) * 4096 + static_cast<std::uint64_t>(first / micro), options_.recompute};
-    at::Tensor part;
-    {
-      const model::Autocast cast(device_.type(), options_.bf16() ? at::kBFloat16 : at::kFloat);
-      part = objective_->loss(*model_, batch, first, std::min(micro, batch.n - first), pass).sum / static_cast<double>(tokens);
-    }
+    const model::Pass pass{true, options_.seed.value * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(step_) * 4096 + static_cast<std::uint64_t>(first / micro), options_.recompute, bf16_};
+    const at::Tensor part = objective_->loss(*model_, batch, first, std::min(micro, batch.n - first), pass).sum / static_cast<double>(tokens);
     part.backward();
     loss += part.item<double>();
   }
@@ -213,11 +214,11 @@ double Trainer::validate() {
   std::int64_t tokens = 0;
   for (std::int64_t first = 0; first < count; first += options_.micro_batch) {
     const SnapshotBatch batch = source.batch(static_cast<std::uint64_t>(first), std::min(options_.micro_batch, count - first));
-    const model::Autocast cast(device_.type(), options_.bf16() ? at::kBFloat16 : at::kFloat);
-    const LossSum part = objective_->loss(*average_, batch, 0, batch.n, {});
+    const LossSum part = objective_->loss(*average_, batch, 0, batch.n, {.bf16 = bf16_});
     sum += part.sum.item<double>();
     tokens += part.tokens;
   }
+  if (tokens == 0) throw Error(Status::rejected, fmt::format("{}: no token counts: its sequences are too short", options_.validation));
   return sum / static_cast<double>(tokens);
 }
 
@@ -341,14 +342,15 @@ bool TrainOptions::bf16() const {
 void TrainOptions::validate() const {
   time.validate();
   if (time.time >= 0) bad_usage("--time: training draws its times");
+  if (objective.objective == "path" && time.t_min <= 0) bad_usage("--t-min: the bound's integrand is not finite at t = 0; expected more than 0");
 }
 
 std::unique_ptr<BatchSource> tokens_source(const diffusion::Sequences& sequences, const diffusion::Process& process, const TrainOptions& options, bool paths) {
   return std::make_unique<TokensSource>(sequences, process, options, paths);
 }
 
-std::unique_ptr<BatchSource> stream_source(const std::string& path, const diffusion::Process& process, const TrainOptions& options, std::int64_t first) {
-  return std::make_unique<StreamSource>(path, process, options, first);
+std::unique_ptr<BatchSource> stream_source(const std::string& path, const diffusion::Process& process, const TrainOptions& options, bool paths, std::int64_t first) {
+  return std::make_unique<StreamSource>(path, process, options, paths, first);
 }
 
 std::string with_suffix(const std::string& path, const std::string& suffix) {

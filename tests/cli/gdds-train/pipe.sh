@@ -4,7 +4,8 @@ options=(-q -j 1 --size tiny --model-dim 32 --model-heads 2 --precision fp32 --b
 gdds-noise process -q --process uniform tokens.h5 -o p.h5
 gdds-train "${options[@]}" --process p.h5 tokens.h5 -o inside.h5
 gdds-noise -q --process p.h5 --batch-size 4 --batches 3 tokens.h5 | gdds-train "${options[@]}" --process p.h5 - -o outside.h5
-python3 - <<'PYTHON'
+same() {
+  python3 - <<'PYTHON'
 import h5py, numpy as np
 a, b = h5py.File("inside.h5"), h5py.File("outside.h5")
 for group in ("parameters", "ema"):
@@ -13,3 +14,9 @@ for group in ("parameters", "ema"):
             assert np.array_equal(item[()], b[group][name][()]), name
     a[group].visititems(compare)
 PYTHON
+}
+same
+# Whole paths, too.
+gdds-train "${options[@]}" --objective campbell --process p.h5 tokens.h5 -o inside.h5
+gdds-noise -q --process p.h5 --paths --time 1 --batch-size 4 --batches 3 tokens.h5 | gdds-train "${options[@]}" --objective campbell --process p.h5 - -o outside.h5
+same

@@ -33,4 +33,8 @@ fails --batch-size 4 stream.h5 -o m.h5
 fails --batch-size 4 --process absorb.h5 stream.h5 -o m.h5
 fails --batch-size 8 --process uniform.h5 stream.h5 -o m.h5
 fails --process uniform.h5 - -o m.h5 </dev/null
+fails --batch-size 4 --objective campbell --process uniform.h5 stream.h5 -o m.h5
+gdds-noise -q --process uniform --paths --batch-size 4 --batches 2 tokens.h5 -o short-paths.h5
+fails --batch-size 4 --objective campbell --process uniform.h5 short-paths.h5 -o m.h5
+fails --objective path --t-min 0 tokens.h5 -o m.h5
 ls ./*.h5

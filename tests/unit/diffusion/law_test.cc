@@ -263,8 +263,24 @@ class PathLaw : public testing::Test {
 };
 
 TEST_F(PathLaw, CountsTimesAndMarks) {
-  for (const double t : {0.3, 0.8, 1.0})
-    EXPECT_TRUE(path_law_holds(process(), t, [&](std::int32_t x0, TokenRandom& random) { return process().path(x0, t, random); })) << t;
+  for (const Schedule& schedule : schedules()) {
+    const auto all = zoo(schedule, folder_);
+    const auto& process = dynamic_cast<const SikKnnProcess&>(*all[3].process);
+    for (const double t : {0.3, 0.8, 1.0})
+      EXPECT_TRUE(path_law_holds(process, t, [&](std::int32_t x0, TokenRandom& random) { return process.path(x0, t, random); })) << schedule.name << " " << t;
+  }
+}
+
+// The clock of all jumps and its inverse, up to the very end.
+TEST(ClockOfAllJumps, HasAnInverse) {
+  for (const Schedule& schedule : schedules())
+    for (const std::int32_t m : {9, 27, 50257}) {
+      const Clock clock(schedule, ResetShare(), m);
+      for (int i = 1; i <= 2000; ++i) {
+        const double c = clock.total(1) * i / 2000;
+        EXPECT_NEAR(clock.total(clock.time_of_total(c)), c, 1e-8) << schedule.name << " " << m << " " << i;
+      }
+    }
 }
 
 // As in the authors' code: more times than jumps are drawn and sorted, and the first N are kept, so jumps come too early.

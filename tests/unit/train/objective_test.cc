@@ -7,14 +7,17 @@
 
 #include <gtest/gtest.h>
 
+#include "diffusion/masks.h"
 #include "diffusion/matrix.h"
 #include "diffusion/resets.h"
 #include "diffusion/sik.h"
+#include "diffusion/sik_bound.h"
 #include "diffusion/snapshots.h"
 #include "graph/knn.h"
 #include "h5/output.h"
 #include "model/network.h"
 #include "support/folder.h"
+#include "train/campbell.h"
 #include "train/objective.h"
 #include "unit/diffusion/zoo.h"
 
@@ -228,7 +231,7 @@ TEST(Objective, PathInClosedFormIsThatOfTheMatrices) {
   const test::Folder folder;
   for (auto& specimen : diffusion::zoo({}, folder)) {
     const std::shared_ptr<const Process> process = std::move(specimen.process);
-    const SnapshotBatch b = batch_of(*process, {1, 2, 1, 1, 3, 1, 1, 1, 0}, 8, 9, 0.05, 21);
+    const SnapshotBatch b = batch_of(*process, {1, 2, 1, 1, 3, 1, 1, 1, 0}, 8, 9, 0.02, 21);
     const auto net = network(9, process->states(), process->m(), 0.1);
     const auto found = [&](const std::unique_ptr<Objective>& objective) {
       const at::Tensor loss = objective->loss(*net, b, 0, b.n, {}).sum;
@@ -278,37 +281,143 @@ std::shared_ptr<const Process> semantic() {
   return std::make_shared<diffusion::SikKnnProcess>(diffusion::Schedule(), seven(), diffusion::ResetShare(), diffusion::NeighbourTable{kM, 4, n.ids, n.distances, n.bandwidths, "gauss", "normalised", "paper"}, 0.4);
 }
 
-// The estimate for large vocabularies, averaged over its draws, is the bound of the matrices. 6 standard errors, from 40
-// groups: a false alarm of 5e-7 by Student's law, for each of six times.
+// What the estimate for large vocabularies is made of, against the matrices.
+TEST(Objective, BoundRowsAreThoseOfTheMatrices) {
+  const auto process = semantic();
+  const SnapshotBatch b = batch_of(*process, {1, 1, 1, 1, 1, 1, 1}, 8, 9, 1e-3, 13);
+  const diffusion::BoundRows rows = diffusion::bound_rows(dynamic_cast<const diffusion::SikKnnProcess&>(*process), b, 2, 5);
+  std::vector<double> l = {0.1, 0.3, 0.05, 0.15, 0.2, 0.12, 0.08}, p(kM), q(kM), rates(kM);
+  for (std::size_t i = 0; i < 45; ++i) {
+    const std::size_t at = 18 + i;
+    const double t = b.times[at / 9];
+    const auto K = process->transition(0, t);
+    K->apply(l, p);
+    K->column(b.x0[at], q);
+    double into = 0, from_x0 = 0;
+    for (std::int32_t y = 0; y < kM; ++y) {
+      process->rates_from(y, t, rates);
+      const double rate = rates[static_cast<std::size_t>(b.xt[at])];
+      if (y != b.xt[at]) into += rate;
+      if (y == b.x0[at] && y != b.xt[at]) from_x0 = rate - rows.reset[i];
+    }
+    EXPECT_NEAR(rows.from_x0[i] + rows.semantic[i] + (kM - 1) * rows.reset[i], into, 1e-5 * into);
+    EXPECT_NEAR(rows.from_x0[i], from_x0, 1e-5 * into);
+    for (std::size_t r = 4 * i; r < 4 * i + 4; ++r) {
+      double found = rows.v[r];
+      for (auto e = static_cast<std::size_t>(rows.begin[r]); e < static_cast<std::size_t>(rows.begin[r + 1]); ++e) found += rows.weights[e] * l[static_cast<std::size_t>(rows.ids[e])];
+      // Which y it is, is known of the first two; of the others it is one of those whose p it is.
+      const auto is = [&](std::int32_t y) { return std::abs(found - p[static_cast<std::size_t>(y)]) <= 2 * diffusion::kTolerance * p[static_cast<std::size_t>(y)] &&
+                                                   std::abs(rows.q[r] - q[static_cast<std::size_t>(y)]) <= 2 * diffusion::kTolerance * q[static_cast<std::size_t>(y)]; };
+      EXPECT_TRUE(r % 4 == 0 ? is(b.xt[at]) : r % 4 == 1 ? is(b.x0[at]) : is(0) || is(1) || is(2) || is(3) || is(4) || is(5) || is(6)) << t << " " << r % 4;
+    }
+  }
+}
+
+// The estimate for large vocabularies, averaged over its draws, is the bound of the matrices, and so is its gradient. 6 standard
+// errors, from 60 groups: a false alarm of 1e-7 by Student's law, for each of six times and seven gradients.
 TEST(Objective, SampledPathIsUnbiased) {
   at::set_num_threads(1);
   const auto process = semantic();
   const SnapshotBatch b = batch_of(*process, {1, 1, 1, 1, 1, 1, 1}, 6, 9, 0.05, 11);
-  const auto net = network(9);
-  const auto exact = make_objective({"path", "full"}, process), sampled = make_sampled_path(process);
-  const torch::NoGradGuard guard;
+  const auto net = network(9, kM, kM, 0.1);
+  const auto exact = make_dense_path(process), sampled = make_sampled_path(process);
+  // The loss of a sequence and the gradient of the output's bias, [8].
+  const auto found = [&](const Objective& objective, const SnapshotBatch& batch, std::int64_t first, std::int64_t n) {
+    const at::Tensor loss = objective.loss(*net, batch, first, n, {}).sum / static_cast<double>(n);
+    for (const auto& p : net->parameters())
+      if (p.name == "output_layer.linear.bias") return torch::cat({loss.detach().view({1}), torch::autograd::grad({loss}, {p.value})[0]}).to(torch::kDouble);
+    return at::Tensor();
+  };
   for (std::int64_t s = 0; s < b.n; ++s) {
-    constexpr std::int64_t kGroups = 40, kDraws = 30;
+    constexpr std::int64_t kGroups = 60, kDraws = 100;
     SnapshotBatch copies;
     copies.n = kDraws;
     copies.length = b.length;
-    double sum = 0, squares = 0;
     for (std::int64_t i = 0; i < kDraws; ++i) {
       copies.x0.insert(copies.x0.end(), b.x0.begin() + s * 9, b.x0.begin() + (s + 1) * 9);
       copies.xt.insert(copies.xt.end(), b.xt.begin() + s * 9, b.xt.begin() + (s + 1) * 9);
       copies.times.push_back(b.times[static_cast<std::size_t>(s)]);
     }
+    std::vector<at::Tensor> groups;
     for (std::int64_t g = 0; g < kGroups; ++g) {
       copies.sequences.clear();
       for (std::int64_t i = 0; i < kDraws; ++i) copies.sequences.push_back(g * kDraws + i);
-      const double loss = sampled->loss(*net, copies, 0, kDraws, {}).sum.item<double>() / kDraws;
-      sum += loss;
-      squares += loss * loss;
+      groups.push_back(found(*sampled, copies, 0, kDraws));
     }
-    const double mean = sum / kGroups, error = std::sqrt((squares / kGroups - mean * mean) / (kGroups - 1));
-    const double expected = exact->loss(*net, b, s, 1, {}).sum.item<double>();
-    EXPECT_NEAR(mean, expected, 6 * error + 1e-4 * expected) << b.times[static_cast<std::size_t>(s)];
-    EXPECT_LT(error, 0.05 * expected) << b.times[static_cast<std::size_t>(s)];
+    const at::Tensor all = torch::stack(groups), error = all.std(0) / std::sqrt(static_cast<double>(kGroups)), expected = found(*exact, b, s, 1);
+    const double whole = expected[0].item<double>();
+    EXPECT_TRUE(((all.mean(0) - expected).abs() <= 6 * error + 5e-4 * whole).all().item<bool>()) << b.times[static_cast<std::size_t>(s)] << "\n" << all.mean(0) << error << expected;
+    EXPECT_LT(error[0].item<double>(), 0.03 * whole) << b.times[static_cast<std::size_t>(s)];
+  }
+}
+
+// Rates so small that hardly anything is masked, and at the beginning: finite, with finite gradients.
+TEST(Objective, PathOnMaskRatesStandsExtremes) {
+  const auto nine = diffusion::nine_tokens();
+  for (const char* form : {"rate", "power"}) {
+    const std::vector<double> rates = {1e-6, 3, 1e-12, 8, 1, 1e-3, 5, 1, 1};
+    const auto process = std::make_shared<diffusion::MaskRatesProcess>(diffusion::Schedule(), nine, rates, form);
+    SnapshotBatch b = batch_of(*process, {1, 1, 1, 1, 1, 1, 1, 1, 0}, 4, 9, 1e-3, 23);
+    for (std::size_t i = 0; i < b.xt.size(); i += 2) b.xt[i] = 8;
+    b.times = {1e-3, 2e-3, 0.5, 1};
+    const auto net = network(9, 9, 9, 0.1);
+    const at::Tensor loss = make_path_objective(process)->loss(*net, b, 0, b.n, {}).sum;
+    loss.backward();
+    EXPECT_TRUE(std::isfinite(loss.item<double>())) << form;
+    for (const auto& p : net->parameters()) EXPECT_TRUE(!p.value.grad().defined() || torch::isfinite(p.value.grad()).all().item<bool>()) << form << " " << p.name;
+  }
+}
+
+// What a query of the Campbell estimator knows is what happened after its time: cutting off the paths' beginnings at some T
+// (so that x_T is the clean sequence) changes no query later than T, neither what it is asked nor what it sees.
+TEST(Objective, CampbellKnowsOnlyWhatWasLater) {
+  for (const auto& process : {resets("uniform"), semantic()}) {
+    SnapshotBatch whole, cut;
+    for (SnapshotBatch* b : {&whole, &cut}) {
+      b->n = 4;
+      b->length = 10;
+    }
+    constexpr double kT = 0.5;
+    for (std::int64_t i = 0; i < 4; ++i) {
+      for (SnapshotBatch* b : {&whole, &cut}) b->path_offsets.push_back(static_cast<std::int64_t>(b->path_times.size()));
+      for (std::int64_t l = 0; l < 10; ++l) {
+        diffusion::TokenRandom random(3, kernels::kForPaths, static_cast<std::uint64_t>(i), static_cast<std::uint32_t>(l));
+        std::int32_t at = static_cast<std::int32_t>((2 * i + l) % kM);
+        whole.x0.push_back(at);
+        const diffusion::Path path = process->path(at, 1, random);
+        for (std::size_t j = 0; j < path.jumps.size(); ++j)
+          if (path.times[j] <= kT) at = path.jumps[j].to;
+        cut.x0.push_back(at);
+        for (std::size_t j = 0; j < path.jumps.size(); ++j)
+          for (SnapshotBatch* b : {&whole, &cut})
+            if (b == &whole || path.times[j] > kT) {
+              b->path_times.push_back(path.times[j]);
+              b->path_states.push_back(path.jumps[j].to);
+            }
+        for (SnapshotBatch* b : {&whole, &cut}) b->path_offsets.push_back(static_cast<std::int64_t>(b->path_times.size()));
+      }
+    }
+    const auto all = campbell_rounds(whole, 0, 4, false), later = campbell_rounds(cut, 0, 4, false);
+    ASSERT_GT(whole.path_times.size(), cut.path_times.size() + 10);
+    ASSERT_GE(all.size(), later.size());
+    int queries = 0, seen = 0;
+    for (std::size_t k = 0; k < later.size(); ++k)
+      for (std::size_t i = 0; i < 40; ++i) {
+        if (later[k].weight[i] == 0) continue;
+        ++queries;
+        EXPECT_EQ(all[k].weight[i], 1);
+        EXPECT_EQ(all[k].times[i], later[k].times[i]);
+        EXPECT_EQ(all[k].before[i], later[k].before[i]);
+        EXPECT_EQ(all[k].after[i], later[k].after[i]);
+        for (std::size_t j = i / 10 * 10; j < i / 10 * 10 + 10; ++j) {
+          const bool sees = later[k].times[j] > later[k].times[i];
+          seen += sees;
+          EXPECT_EQ(all[k].times[j] > all[k].times[i], sees) << k << " " << i << " " << j;
+          EXPECT_TRUE(!sees || all[k].before[j] == later[k].before[j]);
+        }
+      }
+    EXPECT_GT(queries, 60) << process->name();
+    EXPECT_GT(seen, 60) << process->name();
   }
 }
 

@@ -12,6 +12,7 @@
 #include "support/folder.h"
 #include "text/vocabulary.h"
 #include "train/data.h"
+#include "unit/model/stirred.h"
 
 namespace gdds::train {
 namespace {
@@ -79,16 +80,30 @@ class Training : public testing::Test {
 };
 
 TEST_F(Training, ResumedIsUninterrupted) {
-  options_.steps = 8;
-  run("whole.h5");
-  options_.steps = 5;
+  for (const char* objective : {"snapshot", "path", "campbell", "ar"}) {
+    options_.objective.objective = objective;
+    options_.resume = "";
+    options_.steps = 8;
+    run("whole.h5");
+    options_.steps = 5;
+    run("half.h5");
+    options_.steps = 8;
+    options_.resume = file("half.h5");
+    run("resumed.h5");
+    EXPECT_TRUE(torch::equal(weights("whole.h5"), weights("resumed.h5"))) << objective;
+    EXPECT_TRUE(torch::equal(weights("whole.h5", true), weights("resumed.h5", true))) << objective;
+    EXPECT_FALSE(torch::equal(weights("whole.h5"), weights("half.h5"))) << objective;
+  }
+}
+
+// A rate that falls until the last step falls otherwise where there are more steps.
+TEST_F(Training, ResumingWithOtherStepsIsRefusedWhereTheRateFalls) {
+  options_.optimizer.decay = "cosine";
+  options_.steps = 2;
   run("half.h5");
-  options_.steps = 8;
   options_.resume = file("half.h5");
-  run("resumed.h5");
-  EXPECT_TRUE(torch::equal(weights("whole.h5"), weights("resumed.h5")));
-  EXPECT_TRUE(torch::equal(weights("whole.h5", true), weights("resumed.h5", true)));
-  EXPECT_FALSE(torch::equal(weights("whole.h5"), weights("half.h5")));
+  options_.steps = 4;
+  EXPECT_EQ(test::error_of([&] { run("x.h5"); }), "2 --resume: " + file("half.h5") + " was trained with decay_steps 2, expected the same as now, 4");
 }
 
 TEST_F(Training, ResumingWithOtherOptionsIsRefused) {
@@ -152,12 +167,16 @@ TEST_F(Training, Bf16IsNearFp32) {
   options_.steps = 3;
   options_.report_every = 1;
   options_.model.dropout = 0;
-  run("fp32.h5");
-  options_.precision = "bf16";
-  run("bf16.h5");
-  expect_same_curves("fp32.h5", "bf16.h5", 0.03);
-  EXPECT_FALSE(torch::equal(weights("fp32.h5"), weights("bf16.h5")));
-  EXPECT_EQ(weights("bf16.h5").scalar_type(), at::kFloat);
+  for (const char* objective : {"snapshot", "path", "campbell", "ar"}) {
+    options_.objective.objective = objective;
+    options_.precision = "fp32";
+    run("fp32.h5");
+    options_.precision = "bf16";
+    run("bf16.h5");
+    expect_same_curves("fp32.h5", "bf16.h5", 0.03);
+    EXPECT_FALSE(torch::equal(weights("fp32.h5"), weights("bf16.h5"))) << objective;
+    EXPECT_EQ(weights("bf16.h5").scalar_type(), at::kFloat);
+  }
 }
 
 TEST_F(Training, ALossThatIsNotFiniteEndsTheRun) {
@@ -168,6 +187,36 @@ TEST_F(Training, ALossThatIsNotFiniteEndsTheRun) {
   EXPECT_TRUE(error.starts_with("4 step ")) << error;
   EXPECT_NE(error.find("is kept"), std::string::npos) << error;
   EXPECT_TRUE(std::isfinite(weights("blown.h5").sum().item<double>()));
+}
+
+// The same steps as LibTorch's own AdamW, at constant rate, with clipping by hand.
+TEST(Optimizer, IsAdamW) {
+  model::ModelConfig config;
+  config.states = config.m = 7;
+  config.d = 16;
+  config.blocks = 1;
+  config.heads = 2;
+  config.length = 8;
+  const auto ours = model::make_network(config, 1), theirs = model::make_network(config, 1);
+  OptimizerOptions o;
+  o.rate = 1e-2;
+  o.warm_up = 0;
+  o.weight_decay = 0.1;
+  o.clip = 0.5;
+  Optimizer optimizer(*ours, o);
+  torch::optim::AdamW reference(theirs->module().parameters(), torch::optim::AdamWOptions(1e-2).betas({0.9, 0.95}).eps(1e-8).weight_decay(0.1));
+  for (std::int64_t n = 0; n < 5; ++n) {
+    for (const auto& net : {ours.get(), theirs.get()}) {
+      std::uint64_t seed = 1000 * static_cast<std::uint64_t>(n);
+      for (auto& p : net->parameters()) p.value.mutable_grad() = model::random(p.value.sizes(), ++seed).to(torch::kFloat);
+    }
+    optimizer.step(n, 100, optimizer.gradient_norm());
+    torch::nn::utils::clip_grad_norm_(theirs->module().parameters(), 0.5);
+    reference.step();
+    reference.zero_grad();
+  }
+  const auto a = ours->parameters(), b = theirs->parameters();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::allclose(a[i].value, b[i].value, 1e-4, 2e-6)) << a[i].name;
 }
 
 TEST(Optimizer, RatesAndAverages) {
