@@ -28,14 +28,6 @@ Matrix generator(const Process& process, double from, double to, double u) {
   return g;
 }
 
-// a b
-Matrix multiply(const Matrix& a, const Matrix& b, std::size_t n) {
-  Matrix c(n * n);
-  const auto size = static_cast<int>(n);
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1, a.data(), size, b.data(), size, 0, c.data(), size);
-  return c;
-}
-
 Matrix sum(const Matrix& a, double weight, const Matrix& b) {
   Matrix c(a);
   for (std::size_t i = 0; i < c.size(); ++i) c[i] += weight * b[i];
@@ -58,6 +50,13 @@ Matrix runge_kutta(const Process& process, double from, double to, int steps) {
 }
 
 }  // namespace
+
+std::vector<double> multiply(const std::vector<double>& a, const std::vector<double>& b, std::size_t n) {
+  Matrix c(n * n);
+  const auto size = static_cast<int>(n);
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1, a.data(), size, b.data(), size, 0, c.data(), size);
+  return c;
+}
 
 DenseTransition::DenseTransition(const Process& process, double s, double t) : n_(static_cast<std::size_t>(process.states())) {
   if (process.states() > kMostStates)

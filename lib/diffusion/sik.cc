@@ -203,7 +203,6 @@ void SikDenseProcess::noise_blockwise(const kernels::Snapshots& batch, std::span
   kernels::cpu::noise_blockwise(batch, tables(), kernel_times(times).data(), threads());
 }
 
-std::unique_ptr<Transition> SikDenseProcess::transition(double s, double t) const { return std::make_unique<DenseTransition>(*this, s, t); }
 
 // Resets dominate at the end, so q_1 is nearly uniform; its distance is that of F^n 1/m from 1/m.
 std::vector<double> SikDenseProcess::prior() const { return std::vector<double>(static_cast<std::size_t>(m()), 1.0 / m()); }

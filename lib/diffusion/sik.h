@@ -98,6 +98,7 @@ class SikDenseProcess final : public SikProcess {
                   const Temperature& temperature);
 
   void noise(const kernels::Snapshots& batch, std::span<const double> times) const override;
+  bool constant_temperature() const { return temperature_.begin == temperature_.end; }
   // From all weights of each column, slowly: the definition.
   void noise_blockwise(const kernels::Snapshots& batch, std::span<const double> times) const;
   std::unique_ptr<Transition> transition(double s, double t) const override;
@@ -111,6 +112,8 @@ class SikDenseProcess final : public SikProcess {
   void kernel_column(std::int32_t y, double t, std::span<double> out) const override;
   kernels::DenseTables tables() const;
   void check_head() const;
+  // K_{t,s} of a constant temperature, from powers of F.
+  std::vector<double> matrix_of_powers(double s, double t) const;
 
   const NeighbourTable table_;
   const std::vector<float> points_;
@@ -118,6 +121,8 @@ class SikDenseProcess final : public SikProcess {
   const Temperature temperature_;
   std::vector<std::int32_t> by_id_;
   std::vector<double> scaled_, scales_, lengths_;
+  mutable std::once_flag powers_once_;
+  mutable std::vector<std::vector<double>> powers_;  // F^n, [m, m] each, where they were asked for
 };
 
 }  // namespace gdds::diffusion

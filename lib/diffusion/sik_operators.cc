@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "diffusion/dense.h"
 #include "diffusion/sik.h"
 
 namespace gdds::diffusion {
@@ -254,6 +255,39 @@ const double* SikKnnProcess::spread_of(std::int32_t x) const {
 
 std::unique_ptr<Transition> SikKnnProcess::transition(double s, double t) const { return std::make_unique<SikTransition>(*this, s, t); }
 std::unique_ptr<Bridge> SikKnnProcess::bridge(double s, double t) const { return std::make_unique<SikBridge>(*this, s, t); }
+
+// At a constant temperature F does not depend on time, and K is a sum of its powers as for sik-knn; else the equation is solved.
+std::unique_ptr<Transition> SikDenseProcess::transition(double s, double t) const {
+  if (!constant_temperature() || m() > DenseTransition::kMostStates) return std::make_unique<DenseTransition>(*this, s, t);
+  return std::make_unique<DenseTransition>(static_cast<std::size_t>(m()), matrix_of_powers(s, t));
+}
+
+std::vector<double> SikDenseProcess::matrix_of_powers(double s, double t) const {
+  const auto n = static_cast<std::size_t>(m());
+  std::call_once(powers_once_, [&] {
+    std::vector<double> F(n * n), column(n), power(n * n, 0.0);
+    for (std::size_t y = 0; y < n; ++y) {
+      kernel_column(static_cast<std::int32_t>(y), 0, column);
+      for (std::size_t x = 0; x < n; ++x) F[x * n + y] = column[x];
+      power[y * n + y] = 1;
+    }
+    for (std::size_t count = poisson_weights(clocks().A(1)).size(); powers_.size() < count;) {
+      powers_.push_back(power);
+      power = multiply(F, power, n);
+    }
+  });
+  const double kept = std::exp(-(clocks().R(t) - clocks().R(s)));
+  const auto weights = poisson_weights(std::max(0.0, clocks().A(t) - clocks().A(s))), resets = reset_coefficients(clocks(), s, t);
+  std::vector<double> K(n * n, 0.0);
+  for (std::size_t i = 0; i < std::min(weights.size(), powers_.size()); ++i)
+    for (std::size_t e = 0; e < K.size(); ++e) K[e] += kept * weights[i] * powers_[i][e];
+  for (std::size_t x = 0; x < n; ++x) {  // v(x): resets go to every y alike
+    double v = 0;
+    for (std::size_t i = 0; i < std::min(resets.size(), powers_.size()); ++i) v += resets[i] * std::accumulate(powers_[i].begin() + static_cast<std::ptrdiff_t>(x * n), powers_[i].begin() + static_cast<std::ptrdiff_t>((x + 1) * n), 0.0) / static_cast<double>(n);
+    for (std::size_t y = 0; y < n; ++y) K[x * n + y] += v;
+  }
+  return K;
+}
 
 // What every x0 tends to: v_{1,0}, the law given that there was a reset.
 std::vector<double> SikKnnProcess::prior() const {

@@ -162,6 +162,7 @@ class HierarchicalPathObjective final : public Objective {
 class DensePathObjective final : public Objective {
  public:
   static constexpr std::int32_t kMostStates = 1024;
+  static constexpr std::int32_t kMostWhereSolved = 64;  // where each matrix is the solution of an equation
   explicit DensePathObjective(std::shared_ptr<const diffusion::Process> process) : process_(std::move(process)) {}
 
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
@@ -260,6 +261,8 @@ std::unique_ptr<Objective> make_path_objective(std::shared_ptr<const diffusion::
   if (process->states() > DensePathObjective::kMostStates && process->name() == "sik-knn") return make_sampled_path(std::move(process));
   if (process->states() > DensePathObjective::kMostStates)
     bad_usage("--objective path: process {} of {} states; the bound is computed for at most {} states", process->name(), process->states(), DensePathObjective::kMostStates);
+  if (const auto* dense = dynamic_cast<const diffusion::SikDenseProcess*>(process.get()); dense != nullptr && !dense->constant_temperature() && dense->m() > DensePathObjective::kMostWhereSolved)
+    bad_usage("--objective path: process sik-dense of {} tokens with a temperature that changes (--epsilon-end); the bound is computed for at most {}", dense->m(), DensePathObjective::kMostWhereSolved);
   return std::make_unique<DensePathObjective>(std::move(process));
 }
 

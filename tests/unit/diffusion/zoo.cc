@@ -133,7 +133,7 @@ void add_sik(const Schedule& s, std::vector<Specimen>& all) {
   all.push_back({"sik-knn code", std::make_unique<SikKnnProcess>(s, v, share, code, 0.3), [s, share, code](double t) { return sik_rates(s, share, code, false, 0.3, t); }});
   for (const char* metric : {"gauss", "cosine"}) {
     const NeighbourTable table = neighbours(2, metric, "paper");
-    const Temperature tau{0.1, 2};
+    const Temperature tau = metric == std::string("gauss") ? Temperature{0.1, 2} : Temperature{0.4, 0.4};
     all.push_back({std::string("sik-dense ") + metric, std::make_unique<SikDenseProcess>(s, v, share, table, points(), kDim, tau),
                    [s, share, table, tau](double t) { return sik_rates(s, share, table, true, std::pow(tau.begin, 1 - t) * std::pow(tau.end, t), t); }});
   }

@@ -441,7 +441,16 @@ std::string smollm_file() {
   return folder + "/smollm2/smollm2-135m-q4_1.gguf";
 }
 
-// Written for this test: no model has learned it by heart.
+// Written for this test: no model has learned it by heart. The second is denser: where many of the words are "the" and "and",
+// they are easily guessed in any order.
+const char* const kReport =
+    "Glaciers carve valleys slowly, grinding granite into pale flour that rivers carry toward distant plains. Geologists drilling through "
+    "sediment near the northern coast recovered fossil pollen, volcanic ash, charcoal fragments and seashells, evidence that forests once "
+    "covered shores now buried beneath desert dunes. Copper miners, meanwhile, complained about falling prices, broken pumps and flooded "
+    "tunnels; several companies closed within months, leaving abandoned railways, rusting cranes and nearly empty villages behind. A schoolteacher "
+    "named Margaret Hollis photographed everything: weddings, strikes, harvests, funerals, even circus elephants crossing frozen rivers. Her "
+    "negatives, discovered inside a leaking attic, eventually filled two museum rooms and changed how historians describe ordinary life "
+    "during those turbulent decades.";
 const char* const kProse =
     "The rain had stopped before noon, and by the time we reached the village the road was dry again. An old man sat on the bench "
     "in front of the inn and watched us come up the hill. He did not say anything until we asked him for a place to stay. Then he "
@@ -466,19 +475,27 @@ TEST(SmolLmJudge, KnowsProseFromItsWordsShuffled) {
   EXPECT_EQ(judge->shape().heads, 9);
   EXPECT_EQ(judge->shape().key_heads, 3);
   ASSERT_TRUE(judge->vocabulary());
-  std::vector<std::string> words;
-  std::istringstream stream(kProse);
-  for (std::string word; stream >> word;) words.push_back(word);
-  std::shuffle(words.begin(), words.end(), std::mt19937(1));
-  std::string shuffled;
-  for (const std::string& word : words) shuffled += (shuffled.empty() ? "" : " ") + word;
-  const double prose = perplexity(*judge, kProse), noise = perplexity(*judge, shuffled);
-  RecordProperty("prose", std::to_string(prose));
-  RecordProperty("shuffled", std::to_string(noise));
-  std::printf("perplexity of the prose %.2f, of its words shuffled %.1f\n", prose, noise);
-  EXPECT_GT(prose, 10);
-  EXPECT_LT(prose, 50) << "rotary positions by halves, not by pairs, give hundreds";
-  EXPECT_GT(noise, 500);
+  // The mean logarithm over five orders of the words.
+  const auto shuffled = [&](const char* text) {
+    std::vector<std::string> words;
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) words.push_back(word);
+    double sum = 0;
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      std::shuffle(words.begin(), words.end(), std::mt19937(seed));
+      std::string joined;
+      for (const std::string& word : words) joined += (joined.empty() ? "" : " ") + word;
+      sum += std::log(perplexity(*judge, joined));
+    }
+    return std::exp(sum / 5);
+  };
+  for (const char* text : {kProse, kReport}) {
+    const double prose = perplexity(*judge, text), noise = shuffled(text);
+    std::printf("perplexity of the prose %.2f, of its words shuffled %.1f\n", prose, noise);
+    EXPECT_GT(prose, 10);
+    EXPECT_LT(prose, 100) << "rotary positions by halves, not by pairs, give hundreds";
+    EXPECT_GT(noise, text == kReport ? 1000 : 20 * prose);
+  }
 }
 
 }  // namespace
