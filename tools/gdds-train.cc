@@ -20,7 +20,7 @@ void train_network(cli::Command& cmd) {
   output.add_to(cmd);
   cmd.parse();
   options.validate();
-  if (output.path == "-") bad_usage("--output: expected a file, since checkpoints are written on the way");
+  if (output.path.empty() || output.path == "-") bad_usage("--output: expected a file, since checkpoints are written on the way");
 
   train::Data data(input, process_options, options);
   const train::Run run = data.run([&](const std::string& suffix) {
@@ -28,6 +28,7 @@ void train_network(cli::Command& cmd) {
     to.path = train::with_suffix(output.path, suffix);
     return h5::Output(to, "model", cmd.invocation(), data.sources());
   });
+  data.check_log({output.path, train::with_suffix(output.path, ".best")});
   { h5::Output probe = run.open(""); }  // cannot write: now, not after an hour
   const train::TrainSummary sum = train::train(run);
   log::info("{} steps, loss {:.4f}{}", sum.steps, sum.loss, sum.best_validation > 0 ? fmt::format(", best validation {:.4f}", sum.best_validation) : "");

@@ -1,6 +1,8 @@
 // See data.h.
 #include "train/data.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 
 namespace gdds::train {
@@ -15,7 +17,8 @@ std::int64_t first_step(const TrainOptions& options) {
 
 }  // namespace
 
-Data::Data(const std::string& input, const diffusion::ProcessOptions& process, const TrainOptions& options) : options_(options) {
+Data::Data(const std::string& input, const diffusion::ProcessOptions& process, const TrainOptions& options)
+    : options_(options), files_{input, options.validation, options.resume, process.process, process.neighbours, process.embedding, process.clusters, process.mask_rates} {
   if (!options.validation.empty()) {
     validation_file_ = std::make_unique<h5::Input>(options.validation, "tokens");
     validation_ = std::make_unique<diffusion::Sequences>(*validation_file_);
@@ -56,6 +59,19 @@ void Data::open_validation() {
   if (validation_->length() > length_) reject("{}: sequences of {} tokens, longer than the {} of training", options_.validation, validation_->length(), length_);
   if (!vocabulary_ && validation_file_->has("/vocab/bytes")) vocabulary_ = text::read_vocabulary(*validation_file_);
   sources_.push_back(validation_file_->source());
+}
+
+void Data::check_log(const std::vector<std::string>& outputs) const {
+  const std::string& log = options_.log_file;
+  if (log.empty()) return;
+  if (log == "-") bad_usage("--log-file: expected a file, found '-'");
+  const auto same = [&](const std::string& other) {
+    std::error_code none;
+    return log == other || std::filesystem::equivalent(log, other, none);
+  };
+  for (const auto* files : {&files_, &outputs})
+    for (const std::string& file : *files)
+      if (!file.empty() && same(file)) bad_usage("--log-file: {} is another file of this run", log);
 }
 
 Run Data::run(std::function<h5::Output(const std::string&)> open) {

@@ -18,6 +18,8 @@ class Data {
   // `open` makes an output for a checkpoint.
   Run run(std::function<h5::Output(const std::string&)> open);
   const std::vector<h5::Source>& sources() const { return sources_; }
+  // Status 2 where the log would be written over one of these files, or over what the run reads.
+  void check_log(const std::vector<std::string>& outputs) const;
 
  private:
   void open_tokens(const std::string& input, const diffusion::ProcessOptions& process);
@@ -25,6 +27,7 @@ class Data {
   void open_validation();
 
   const TrainOptions& options_;
+  std::vector<std::string> files_;  // that are read
   std::vector<h5::Source> sources_;
   std::unique_ptr<h5::Input> tokens_, validation_file_;
   std::unique_ptr<diffusion::Sequences> sequences_, validation_;

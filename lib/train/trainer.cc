@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
+
+#include <sched.h>
 
 #include <nlohmann/json.hpp>
 #include <torch/torch.h>
@@ -102,13 +105,34 @@ class StreamSource final : public BatchSource {
 
 at::Device chosen(const Device& device) { return device.cuda ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.index)) : at::Device(at::kCPU); }
 
+// Where every core has its thread, each stays on its own. Threads that wait for each other by spinning are slow beyond measure
+// when two of them come to share a core, and the kernel may leave them there for seconds.
+void settle_threads() {
+  const int count = threads();
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (count < 2 || count != available_cores() || std::getenv("OMP_PROC_BIND") != nullptr || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  set_threads(count);  // from here on this thread may run on one core only
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  at::parallel_for(0, count, 1, [&](std::int64_t, std::int64_t) {
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(cores[static_cast<std::size_t>(at::get_thread_num()) % cores.size()], &own);
+    sched_setaffinity(0, sizeof own, &own);  // a wish, not a need
+  });
+}
+
 class Trainer {
  public:
   explicit Trainer(const Run& run)
       : run_(run), options_(run.options), objective_(make_objective(options_.objective, run.process)), device_(chosen(options_.device.choose())), model_(make()),
         optimizer_(*model_, options_.optimizer) {
     torch::set_num_threads(threads());
+    settle_threads();
     if (!options_.resume.empty()) resume();
+    if (step_ >= options_.steps) bad_usage("--steps: {} is at step {} already; expected more than that, found {}", options_.resume, step_, options_.steps);
     if (!options_.log_file.empty()) open_log();
   }
   ~Trainer() {
@@ -127,6 +151,7 @@ class Trainer {
   }
   void resume();
   void open_log();
+  void rewrite_log();
   double step(const SnapshotBatch& batch);
   void report(double validation);
   void report_and_keep_best(bool validates);
@@ -143,7 +168,7 @@ class Trainer {
   const bool bf16_ = options_.bf16();
   std::unique_ptr<model::Model> model_, average_;
   Optimizer optimizer_;
-  std::int64_t step_ = 0, saved_ = -1;
+  std::int64_t step_ = 0, saved_ = -1, validated_ = -1;
   double sum_ = 0, norm_ = 0, last_loss_ = 0, best_ = std::numeric_limits<double>::infinity();
   std::int64_t summed_ = 0;
   std::vector<double> curve_;
@@ -167,9 +192,15 @@ void Trainer::resume() {
 void Trainer::open_log() {
   log_ = std::fopen(options_.log_file.c_str(), "w");
   if (log_ == nullptr) fail_errno(options_.log_file, "cannot open", errno);
+  rewrite_log();
+}
+
+// The whole curve.
+void Trainer::rewrite_log() {
+  std::rewind(log_);
   for (std::size_t i = 0; i < kColumns.size(); ++i) std::fprintf(log_, "%s%c", kColumns[i].c_str(), i + 1 < kColumns.size() ? '\t' : '\n');
   for (std::size_t i = 0; i < curve_.size(); ++i) std::fprintf(log_, "%.9g%c", curve_[i], (i + 1) % kColumns.size() == 0 ? '\n' : '\t');
-  std::fflush(log_);
+  if (std::fflush(log_) != 0) fail_errno(options_.log_file, "cannot write", errno);
 }
 
 void Trainer::fail_numerically(const std::string& what) const {
@@ -223,6 +254,11 @@ double Trainer::validate() {
 }
 
 void Trainer::report(double validation) {
+  if (summed_ == 0 && !curve_.empty() && curve_[curve_.size() - kColumns.size()] == static_cast<double>(step_)) {  // a row of this step: it lacks the validation
+    curve_.back() = validation;
+    if (log_ != nullptr) rewrite_log();
+    return;
+  }
   last_loss_ = summed_ > 0 ? sum_ / static_cast<double>(summed_) : last_loss_;
   const double row[] = {static_cast<double>(step_), last_loss_, norm_, options_.optimizer.rate_at(step_ - 1, options_.steps), validation};
   curve_.insert(curve_.end(), std::begin(row), std::end(row));
@@ -258,6 +294,7 @@ void Trainer::save(const std::string& suffix) {
 
 void Trainer::report_and_keep_best(bool validates) {
   const double validation = validates ? validate() : kNone;
+  if (validates) validated_ = step_;
   report(validation);
   if (!(validation < best_)) return;
   best_ = validation;
@@ -276,7 +313,8 @@ std::unique_ptr<SnapshotBatch> Trainer::next_batch() {
 
 // The last row of the curve, and the last checkpoint.
 void Trainer::finish() {
-  if (summed_ > 0) report_and_keep_best(run_.validation != nullptr);
+  const bool validates = run_.validation != nullptr && validated_ != step_;
+  if (step_ > 0 && (summed_ > 0 || validates)) report_and_keep_best(validates);
   if (saved_ != step_) save("");
 }
 
@@ -360,6 +398,15 @@ std::string with_suffix(const std::string& path, const std::string& suffix) {
 
 std::string torch_version() { return "LibTorch " TORCH_VERSION; }
 
-TrainSummary train(const Run& run) { return Trainer(run).run(); }
+// LibTorch tells of too little memory in an error of its own, with all its frames.
+TrainSummary train(const Run& run) {
+  try {
+    return Trainer(run).run();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    if (text.find("alloc") == std::string::npos && text.find("out of memory") == std::string::npos) throw;
+    fail("not enough memory; a smaller --micro-batch, --recompute or a smaller network needs less");
+  }
+}
 
 }  // namespace gdds::train

@@ -26,4 +26,9 @@ print(sorted(valid))
 # A resumed run writes its best only where it is better than that of the run it goes on from.
 assert os.path.exists("resumed.best.h5") == (best > 4)
 PYTHON
+# At the end there is a validation in any case, whether or not the last step has a row already.
+for every in 1 2 4; do
+  gdds-train "${options[@]}" --validate-every 0 --report-every $every --steps 4 --log-file end.tsv train.h5 -o end.h5
+  tail -n 1 end.tsv | awk '{ print $1, $5 == "nan" ? "none" : "a number" }'
+done
 cut -f1,5 curve.tsv | awk 'NR == 1 || $2 == "nan" || $2 == "-nan" { print; next } { print $1, "a number" }'

@@ -31,7 +31,7 @@ for file in tokens process model; do
 done
 run cut-tokens.h5 process.h5 model.h5; echo "$status"; cat err >&2
 run tokens.h5 cut-process.h5 model.h5; echo "$status"; cat err >&2
-run tokens.h5 process.h5 cut-model.h5; echo "$status"; cat err >&2
+run tokens.h5 process.h5 cut-model.h5; echo "$status"; sed 's/[0-9]* bytes, found [0-9]*/N bytes, found N/' err >&2
 gdds-noise -q --process process.h5 --batch-size 4 --batches 3 tokens.h5 >stream.h5
 status=0
 head -c $(($(stat -c %s stream.h5) - 100)) stream.h5 | gdds-train "${options[@]}" --process process.h5 --steps 9 - -o streamed.h5 2>err || status=$?

@@ -37,4 +37,13 @@ fails --batch-size 4 --objective campbell --process uniform.h5 stream.h5 -o m.h5
 gdds-noise -q --process uniform --paths --batch-size 4 --batches 2 tokens.h5 -o short-paths.h5
 fails --batch-size 4 --objective campbell --process uniform.h5 short-paths.h5 -o m.h5
 fails --objective path --t-min 0 tokens.h5 -o m.h5
+cp tokens.h5 before.h5
+fails --log-file ./tokens.h5 tokens.h5 -o m.h5
+fails --validation tokens.h5 --log-file tokens.h5 before.h5 -o m.h5
+fails --log-file m.h5 tokens.h5 -o m.h5
+fails --log-file - tokens.h5 -o m.h5
+cmp tokens.h5 before.h5
+fails --resume other.h5 tokens.h5 -o m.h5
+fails tokens.h5 -o ""
+(ulimit -v 6000000; fails --model-dim 65536 --model-heads 64 tokens.h5 -o m.h5)
 ls ./*.h5

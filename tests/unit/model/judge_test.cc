@@ -444,13 +444,12 @@ std::string smollm_file() {
 // Written for this test: no model has learned it by heart. The second is denser: where many of the words are "the" and "and",
 // they are easily guessed in any order.
 const char* const kReport =
-    "Glaciers carve valleys slowly, grinding granite into pale flour that rivers carry toward distant plains. Geologists drilling through "
-    "sediment near the northern coast recovered fossil pollen, volcanic ash, charcoal fragments and seashells, evidence that forests once "
-    "covered shores now buried beneath desert dunes. Copper miners, meanwhile, complained about falling prices, broken pumps and flooded "
-    "tunnels; several companies closed within months, leaving abandoned railways, rusting cranes and nearly empty villages behind. A schoolteacher "
-    "named Margaret Hollis photographed everything: weddings, strikes, harvests, funerals, even circus elephants crossing frozen rivers. Her "
-    "negatives, discovered inside a leaking attic, eventually filled two museum rooms and changed how historians describe ordinary life "
-    "during those turbulent decades.";
+    "Volcanoes form where molten rock from deep inside the Earth reaches the surface. When pressure builds up beneath the crust, magma "
+    "rises through cracks and erupts as lava, ash and gas. Some eruptions are gentle, and slow rivers of lava flow down the mountain; others "
+    "are violent explosions that destroy entire forests, bury towns and darken the sky for weeks. Scientists monitor active volcanoes with "
+    "seismometers, satellites and gas sensors, because small earthquakes and changes in temperature often warn of an eruption. Although they "
+    "are dangerous, volcanoes also create fertile soil, new islands and valuable minerals. Farmers in Italy, Indonesia and Japan have grown "
+    "grapes, coffee, rice and vegetables on volcanic slopes for hundreds of years, and hot springs near old craters attract thousands of tourists.";
 const char* const kProse =
     "The rain had stopped before noon, and by the time we reached the village the road was dry again. An old man sat on the bench "
     "in front of the inn and watched us come up the hill. He did not say anything until we asked him for a place to stay. Then he "
