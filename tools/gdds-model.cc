@@ -38,7 +38,7 @@ void export_network(cli::Command& cmd) {
   const h5::Input source(input, "model");
   const auto network = model::make_model(model::read_checkpoint(source, {false, false, false}).config, 1);
   copy_into(weights.read(source), *network, source.name());
-  write_safetensors(network->parameters(), sink);
+  write_safetensors(*network, sink);
   sink.commit();
 }
 

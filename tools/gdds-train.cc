@@ -26,12 +26,15 @@ void train_network(cli::Command& cmd) {
   const train::Run run = data.run([&](const std::string& suffix) {
     h5::OutputOptions to = output;
     to.path = train::with_suffix(output.path, suffix);
-    return h5::Output(to, "model", cmd.invocation(), data.sources());
+    Invocation invocation = cmd.invocation();
+    invocation.needs_file = true;
+    return h5::Output(to, "model", invocation, data.sources());
   });
   data.check_log({output.path, train::with_suffix(output.path, ".best")});
   { h5::Output probe = run.open(""); }  // cannot write: now, not after an hour
   const train::TrainSummary sum = train::train(run);
-  log::info("{} steps, loss {:.4f}{}", sum.steps, sum.loss, sum.best_validation > 0 ? fmt::format(", best validation {:.4f}", sum.best_validation) : "");
+  if (sum.done == 0) log::warning("no step was done");
+  else log::info("{} steps, loss {:.4f}{}", sum.steps, sum.loss, sum.best_validation > 0 ? fmt::format(", best validation {:.4f}", sum.best_validation) : "");
 }
 
 }  // namespace

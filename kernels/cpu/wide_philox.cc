@@ -13,7 +13,6 @@ namespace gdds::kernels::cpu {
 namespace {
 
 constexpr std::uint32_t kM0 = 0xD2511F53U, kM1 = 0xCD9E8D57U, kW0 = 0x9E3779B9U, kW1 = 0xBB67AE85U;
-constexpr int kRounds = WidePhilox::kRounds;
 
 }  // namespace
 

@@ -19,6 +19,7 @@ struct Invocation {
   std::string version;
   std::vector<Argument> arguments;
   std::optional<std::uint64_t> seed;  // of the tools that draw random numbers, typed or not
+  bool needs_file = false;            // its output is no stream: it is written on the way
 };
 
 // The word as a POSIX shell reads it back; bytes that are not printable or not UTF-8 as $'\NNN' (bash, zsh, ksh).

@@ -24,13 +24,6 @@ constexpr double kLowestRate = 1e-12, kHighestRate = 1e6;
 const char* const kCluster = "a cluster's number, from 0 to 1000000";
 const char* const kRate = "a rate from 1e-12 to 1e6";
 
-void check_vocabulary(const h5::Input& input, const VocabularyName& wanted) {
-  const VocabularyName found = vocabulary_name(input);
-  if (found.hash == wanted.hash && found.size == wanted.size) return;
-  reject("{}: its vocabulary is '{}' ({} tokens, {}), expected '{}' ({} tokens, {})", input.name(), found.name, found.size, found.hash.substr(0, 8), wanted.name,
-         wanted.size, wanted.hash.substr(0, 8));
-}
-
 // A number a line, as many as there are tokens.
 std::vector<double> read_numbers(const std::string& path, std::int32_t m, double low, double high, const char* what, std::vector<h5::Source>& sources) {
   const std::string text = read_text(path);
@@ -121,6 +114,13 @@ std::unique_ptr<Process> make_hierarchical(const ProcessOptions& o, const Vocabu
 }
 
 }  // namespace
+
+void check_vocabulary(const h5::Input& input, const VocabularyName& wanted) {
+  const VocabularyName found = vocabulary_name(input);
+  if (found.hash == wanted.hash && found.size == wanted.size) return;
+  reject("{}: its vocabulary is '{}' ({} tokens, {}), expected '{}' ({} tokens, {})", input.name(), found.name, found.size, found.hash.substr(0, 8), wanted.name,
+         wanted.size, wanted.hash.substr(0, 8));
+}
 
 void ProcessOptions::add_to(Options& options) {
   options.option("process", process, "absorb, uniform, hybrid, sik-knn, sik-dense, hierarchical, mask-rates, or a process file").placeholder("NAME|FILE");

@@ -33,6 +33,9 @@ struct ProcessOptions {
 // Checks everything; a file of another vocabulary is status 3. What was read is added to `sources`.
 std::unique_ptr<Process> open_process(const ProcessOptions& options, const VocabularyName& vocabulary, std::vector<h5::Source>& sources);
 
+// Status 3 where the file's vocabulary is another one.
+void check_vocabulary(const h5::Input& input, const VocabularyName& wanted);
+
 // A text file; status 1 if it cannot be read.
 std::string read_text(const std::string& path);
 

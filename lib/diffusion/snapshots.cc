@@ -83,6 +83,10 @@ void count(const SnapshotBatch& batch, NoiseSummary& sum) {
 
 void TimeOptions::add_to(Options& options) {
   options.option("time", time, "t of every sequence; -1: drawn for each from --t-min to 1").range(-1, 1);
+  add_drawn_to(options);
+}
+
+void TimeOptions::add_drawn_to(Options& options) {
   options.option("t-min", t_min, "the smallest t that is drawn").range(0, 1);
   options.option("times", times, "how t is drawn: each by itself, in pairs that mirror each other, or one in each of --strata equal parts in turn")
       .choices({"uniform", "antithetic", "stratified"});

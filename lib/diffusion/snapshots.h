@@ -22,6 +22,7 @@ struct TimeOptions {
   std::string times = "uniform";  // uniform, antithetic, stratified
   std::int64_t strata = 64;
   void add_to(Options& options);
+  void add_drawn_to(Options& options);  // without --time
   void validate() const;
   // t of sample i.
   double of_sample(std::uint64_t i, Seed seed) const;

@@ -111,7 +111,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
     bool has_type = false, has_shape = false, has_offsets = false;
   };
   std::vector<Entry> entries;
-  std::string wrong;
+  std::string wrong, network;
 
   bool null() override { return value(); }
   bool boolean(bool) override { return value(); }
@@ -125,6 +125,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool string(string_t& text) override {
+    if (in_metadata_ && depth_ == 2 && field_ == "gdds_network") network = text;
     if (in_metadata_ || depth_ != 2 || field_ != "dtype") return value();
     entries.back().type = text;
     entries.back().has_type = true;
@@ -140,7 +141,7 @@ class HeaderEvents final : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 1) {
       in_metadata_ = text == "__metadata__";
       if (!in_metadata_) entries.push_back({text, "", {}, {}});
-    } else if (!in_metadata_) {
+    } else {
       field_ = text;
     }
     return true;
@@ -410,7 +411,7 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
-std::vector<Tensor> parse_safetensors(std::string_view bytes, const std::string& file) {
+std::vector<Tensor> parse_safetensors(std::string_view bytes, const std::string& file, std::string* network) {
   if (bytes.size() < 8) reject("{}: cut off: {} bytes are no safetensors file", file, bytes.size());
   const std::uint64_t header = little_endian(bytes.substr(0, 8));
   if (header > kLargestHeader) reject("{}: a header of {} bytes; expected at most {}", file, header, kLargestHeader);
@@ -422,6 +423,7 @@ std::vector<Tensor> parse_safetensors(std::string_view bytes, const std::string&
   std::vector<Tensor> tensors;
   for (const auto& entry : events.entries) tensors.push_back(place(entry, 8 + header, bytes.size() - 8 - header, file));
   check_apart(std::move(events.entries), file);
+  if (network != nullptr) *network = std::move(events.network);
   return tensors;
 }
 

@@ -37,7 +37,8 @@ class MappedFile {
 };
 
 // All tensors lie inside the file and do not overlap; those of a type we do not read are listed all the same.
-std::vector<Tensor> parse_safetensors(std::string_view bytes, const std::string& file);
+// `network`: what the metadata say under the name gdds_network, if anything.
+std::vector<Tensor> parse_safetensors(std::string_view bytes, const std::string& file, std::string* network = nullptr);
 std::vector<Tensor> parse_gguf_tensors(std::string_view bytes, const std::string& file);
 // Versions 1 to 3; two dimensions, little-endian floats, C order.
 Tensor parse_npy(std::string_view bytes, const std::string& file);

@@ -97,7 +97,7 @@ std::string make_history(const Invocation& invocation, const std::vector<Source>
   for (auto word = words.begin(); word != end_of_options; ++word) command += " " + shell_quote(*word);
   if (invocation.seed) command += fmt::format(" --seed {}", *invocation.seed);
   for (auto word = end_of_options; word != words.end(); ++word) command += " " + shell_quote(*word);
-  command += " > " + id + ".h5";
+  command += (invocation.needs_file ? " -o " : " > ") + id + ".h5";
 
   Json line = {{"id", id}};
   line.update(record);

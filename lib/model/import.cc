@@ -55,6 +55,19 @@ class Shapes {
   const std::map<std::string, std::string>& names_;
 };
 
+// What an export of ours says about itself, but for what was typed.
+ModelConfig config_of_export(const TensorFile& tensors, const ImportOptions& options) {
+  const ImportOptions untyped;
+  ModelConfig config = ModelConfig::from_json(tensors.network(), tensors.path());
+  if (options.heads != untyped.heads) config.heads = options.heads;
+  if (options.length != untyped.length) config.length = options.length;
+  if (options.dropout != untyped.dropout) config.dropout = options.dropout;
+  if (options.rotary_base != untyped.rotary_base) config.rotary_base = options.rotary_base;
+  if (options.no_time_conditioning) config.time_conditioning = false;
+  if (const std::string fault = config.fault(); !fault.empty()) reject("{}: {}", tensors.path(), fault);
+  return config;
+}
+
 ModelConfig config_of(const Shapes& shapes, const ImportOptions& options, const std::string& file) {
   ModelConfig config;
   config.arch = shapes.has("sigma_map.mlp.0.weight") ? Arch::ddit : Arch::ar;
@@ -65,7 +78,7 @@ ModelConfig config_of(const Shapes& shapes, const ImportOptions& options, const 
   config.mlp_ratio = shapes("blocks.0.mlp.0.weight").first / config.d;
   if (options.heads == 0 && config.d % kHead != 0) reject("{}: a width of {} is no number of heads of {}; --heads says how many there are", file, config.d, kHead);
   config.heads = options.heads > 0 ? options.heads : config.d / kHead;
-  config.length = options.length;
+  config.length = options.length > 0 ? options.length : 1024;
   config.dropout = options.dropout;
   config.rotary_base = options.rotary_base;
   config.time_conditioning = !options.no_time_conditioning;
@@ -78,8 +91,8 @@ ModelConfig config_of(const Shapes& shapes, const ImportOptions& options, const 
 void ImportOptions::add_to(Options& options) {
   options.option("vocab", vocabulary, "vocabulary of the network: text8, bytes, or a file in any form that is known").placeholder("NAME|FILE");
   options.option("posterior", posterior, "what it was trained to predict: x0 on every position, or on those that jumped").choices({"full", "jumped"});
-  options.option("heads", heads, "attention heads; 0: each of width 64").range(0, 1 << 15);
-  options.option("length", length, "longest sequence").range(1, 1 << 24);
+  options.option("heads", heads, "attention heads; 0: as the file says, or each of width 64").range(0, 1 << 15);
+  options.option("length", length, "longest sequence; 0: as the file says, or 1024").range(0, 1 << 24);
   options.option("dropout", dropout, "dropout, where training goes on").range(0, 0.99);
   options.option("rotary-base", rotary_base, "base of the rotary positions").range(1.001, 1e12);
   options.option("no-time-conditioning", no_time_conditioning, "it was trained with sigma = 0 for every time, as MDLM's");
@@ -96,7 +109,7 @@ Checkpoint import_checkpoint(const std::string& path, const ImportOptions& optio
   if (file.is_gguf()) reject("{}: a GGUF file; expected safetensors", path);
   const auto names = network_names(file);
   Checkpoint checkpoint;
-  checkpoint.config = config_of(Shapes(file, names), options, path);
+  checkpoint.config = file.network().empty() ? config_of(Shapes(file, names), options, path) : config_of_export(file, options);
   sources.push_back(file.source());
 
   text::Vocabulary vocabulary = text::open_vocabulary(options.vocabulary, sources);

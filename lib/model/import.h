@@ -1,5 +1,5 @@
 // Networks of the public DDiT code (MDLM, Duo, UDLM, the GDDS authors') as checkpoints of ours. The shapes in the file decide
-// what the network is; what shapes do not tell is typed.
+// what the network is; what shapes do not tell is typed, or in the metadata of our own exports.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ImportOptions {
   std::string vocabulary;
   diffusion::ProcessOptions process;
   std::string posterior = "full";
-  std::int64_t heads = 0, length = 1024;
+  std::int64_t heads = 0, length = 0;
   double dropout = 0.1, rotary_base = 10000;
   bool no_time_conditioning = false;
   void add_to(Options& options);

@@ -18,7 +18,7 @@ std::string shown(std::string_view name) { return one_line(std::string(name.subs
 }  // namespace
 
 TensorFile::TensorFile(const std::string& path) : path_(path), file_(path), gguf_(file_.bytes().starts_with("GGUF")) {
-  for (graph::Tensor& tensor : gguf_ ? graph::parse_gguf_tensors(bytes(), path) : graph::parse_safetensors(bytes(), path)) {
+  for (graph::Tensor& tensor : gguf_ ? graph::parse_gguf_tensors(bytes(), path) : graph::parse_safetensors(bytes(), path, &network_)) {
     const std::string name = tensor.name;
     tensors_.emplace(name, std::move(tensor));
   }
@@ -67,10 +67,10 @@ at::Tensor TensorFile::read(const std::string& name, const h5::Shape& expected) 
   return read(name);
 }
 
-void write_safetensors(const std::vector<Parameter>& tensors, h5::TextOutput& output) {
-  std::vector<Parameter> sorted = tensors;
+void write_safetensors(const Model& model, h5::TextOutput& output) {
+  std::vector<Parameter> sorted = model.parameters();
   std::sort(sorted.begin(), sorted.end(), [](const Parameter& a, const Parameter& b) { return a.name < b.name; });
-  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};  // Python's loaders ask for it
+  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}, {"gdds_network", model.config().json()}}}};  // Python's loaders ask for the format
   std::uint64_t begin = 0;
   for (const Parameter& tensor : sorted) {
     const std::uint64_t end = begin + 4 * static_cast<std::uint64_t>(tensor.value.numel());

@@ -25,6 +25,8 @@ class TensorFile {
   const std::string& path() const { return path_; }
   std::string_view bytes() const { return file_.bytes(); }
   bool is_gguf() const { return gguf_; }
+  // What gdds-model export wrote beside the tensors: the network's config, or nothing.
+  const std::string& network() const { return network_; }
   // For /history: the hash of its bytes.
   h5::Source source() const;
 
@@ -44,11 +46,13 @@ class TensorFile {
   std::string path_;
   graph::MappedFile file_;
   bool gguf_ = false;
+  std::string network_;
   std::map<std::string, graph::Tensor, std::less<>> tensors_;
   mutable std::set<std::string> read_;
 };
 
-// A safetensors file in fp32, in the order of the names; the same tensors give the same bytes.
-void write_safetensors(const std::vector<Parameter>& tensors, h5::TextOutput& output);
+// A safetensors file in fp32, in the order of the names, with the network's config in the metadata (gdds_network), since heads
+// and length cannot be told from shapes; the same network gives the same bytes.
+void write_safetensors(const Model& model, h5::TextOutput& output);
 
 }  // namespace gdds::model

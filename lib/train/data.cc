@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "diffusion/resets.h"
 
 namespace gdds::train {
 namespace {
@@ -28,12 +29,15 @@ Data::Data(const std::string& input, const diffusion::ProcessOptions& process, c
   else if (tokens_ && tokens_->kind() != "snapshots") reject("{}: expected kind 'tokens' or 'snapshots', found '{}'", input, tokens_->kind());
   else open_stream(input, process);
   if (validation_) open_validation();
+  if (!options.resume.empty()) sources_.push_back(h5::Input(options.resume, "model").source());
 }
 
 void Data::open_tokens(const std::string&, const diffusion::ProcessOptions& process) {
   vocabulary_name_ = diffusion::vocabulary_name(*tokens_);
   if (tokens_->has("/vocab/bytes")) vocabulary_ = text::read_vocabulary(*tokens_);
-  process_ = open_process(process, vocabulary_name_, sources_);
+  if (options_.objective.objective == "ar") process_ = std::make_shared<diffusion::ResetProcess>("uniform", diffusion::Schedule(), vocabulary_name_);  // never used
+  else process_ = open_process(process, vocabulary_name_, sources_);
+  data_ = tokens_->source().digest;
   sources_.insert(sources_.begin(), tokens_->source());
   sequences_ = std::make_unique<diffusion::Sequences>(*tokens_);
   length_ = sequences_->length();
@@ -54,8 +58,7 @@ void Data::open_stream(const std::string& input, const diffusion::ProcessOptions
 }
 
 void Data::open_validation() {
-  if (diffusion::vocabulary_name(*validation_file_).hash != vocabulary_name_.hash)
-    reject("{}: its vocabulary is '{}', expected '{}'", options_.validation, diffusion::vocabulary_name(*validation_file_).name, vocabulary_name_.name);
+  diffusion::check_vocabulary(*validation_file_, vocabulary_name_);
   if (validation_->length() > length_) reject("{}: sequences of {} tokens, longer than the {} of training", options_.validation, validation_->length(), length_);
   if (!vocabulary_ && validation_file_->has("/vocab/bytes")) vocabulary_ = text::read_vocabulary(*validation_file_);
   sources_.push_back(validation_file_->source());
@@ -75,7 +78,7 @@ void Data::check_log(const std::vector<std::string>& outputs) const {
 }
 
 Run Data::run(std::function<h5::Output(const std::string&)> open) {
-  return {options_, process_, vocabulary_name_, vocabulary_, length_, source_.get(), validation_.get(), std::move(open)};
+  return {options_, process_, vocabulary_name_, vocabulary_, length_, data_, source_.get(), validation_.get(), std::move(open)};
 }
 
 }  // namespace gdds::train

@@ -36,6 +36,7 @@ class Data {
   diffusion::VocabularyName vocabulary_name_;
   std::optional<text::Vocabulary> vocabulary_;
   std::int64_t length_ = 0;
+  std::string data_;
 };
 
 }  // namespace gdds::train

@@ -29,12 +29,13 @@ const std::vector<std::string> kColumns = {"step", "loss", "gradient_norm", "lea
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // All that must be the same for a run to be continued.
-std::string training_json(const TrainOptions& o) {
+std::string training_json(const Run& run) {
+  const TrainOptions& o = run.options;
   return nlohmann::ordered_json{{"objective", o.objective.objective}, {"posterior", o.objective.posterior}, {"batch_size", o.batch_size}, {"micro_batch", o.micro_batch},
                                 {"seed", o.seed.value}, {"times", o.time.times}, {"t_min", o.time.t_min}, {"strata", o.time.strata}, {"precision", o.bf16() ? "bf16" : "fp32"},
                                 {"learning_rate", o.optimizer.rate}, {"beta1", o.optimizer.beta1}, {"beta2", o.optimizer.beta2}, {"adam_eps", o.optimizer.eps},
                                 {"weight_decay", o.optimizer.weight_decay}, {"clip", o.optimizer.clip}, {"warm_up", o.optimizer.warm_up}, {"decay", o.optimizer.decay}, {"ema", o.optimizer.ema},
-                                {"decay_steps", o.optimizer.decay == "none" ? 0 : o.steps}}
+                                {"decay_steps", o.optimizer.decay == "none" ? 0 : o.steps}, {"data", run.data}}
       .dump();
 }
 
@@ -43,7 +44,7 @@ void check_same_training(const std::string& file, const std::string& found, cons
   const auto a = nlohmann::json::parse(found, nullptr, false), b = nlohmann::json::parse(wanted);
   for (const auto& [name, value] : b.items())
     if (!a.is_object() || !a.contains(name) || a[name] != value)
-      bad_usage("--resume: {} was trained with {} {}, expected the same as now, {}", file, name, a.is_object() && a.contains(name) ? a[name].dump() : "unknown", value.dump());
+      bad_usage("--resume: {} was trained with {} {}, and is to go on with {}", file, name, a.is_object() && a.contains(name) ? a[name].dump() : "unknown", value.dump());
 }
 
 class TokensSource final : public BatchSource {
@@ -71,7 +72,7 @@ class StreamSource final : public BatchSource {
     for (; next_ < first; ++next_)
       if (!reader_.next()) reject("{}: the stream ends before step {}, where the checkpoint is", path, first);
     ahead_ = read();
-    if (!ahead_) reject("{}: the stream ends before step {}, where the checkpoint is", path, first);
+    if (!ahead_) reject("{}: the stream ends at step {}, where the checkpoint is", path, first);
     length_ = ahead_->length;
   }
   std::unique_ptr<SnapshotBatch> batch(std::int64_t) override {
@@ -179,8 +180,9 @@ void Trainer::resume() {
   const h5::Input input(options_.resume, "model");
   const model::Checkpoint c = model::read_checkpoint(input);
   if (c.config != model_->config()) bad_usage("--resume: {} holds another network: {}", options_.resume, c.config.difference(model_->config()));
-  check_same_training(options_.resume, c.training, training_json(options_));
-  if (c.process && c.process->digest() != run_.process->digest()) bad_usage("--resume: {} was trained on another process", options_.resume);
+  if (c.optimizer.empty()) bad_usage("--resume: {} has no state of an optimiser to go on from", options_.resume);
+  check_same_training(options_.resume, c.training, training_json(run_));
+  if (c.process != nullptr && c.process->digest() != run_.process->digest()) bad_usage("--resume: {} was trained on another process", options_.resume);
   model::copy_into(c.parameters, *model_, options_.resume);
   optimizer_.restore(c.optimizer, c.ema, options_.resume);
   step_ = saved_ = c.step;
@@ -204,7 +206,7 @@ void Trainer::rewrite_log() {
 }
 
 void Trainer::fail_numerically(const std::string& what) const {
-  throw Error(Status::numerical, fmt::format("step {}: {} is not finite; {}", step_, what,
+  throw Error(Status::numerical, fmt::format("step {}: {} is not finite; {}", step_ + 1, what,
                                              saved_ >= 0 ? fmt::format("the checkpoint of step {} is kept", saved_) : "no checkpoint was written yet"));
 }
 
@@ -275,7 +277,7 @@ void Trainer::save(const std::string& suffix) {
     if (!torch::isfinite(p.value).all().item<bool>()) fail_numerically(fmt::format("parameter {}", p.name));
   model::Checkpoint c;
   c.config = model_->config();
-  c.training = training_json(options_);
+  c.training = training_json(run_);
   c.step = step_;
   c.position = step_ * options_.batch_size;
   c.parameters = model_->parameters();
@@ -283,7 +285,7 @@ void Trainer::save(const std::string& suffix) {
   c.optimizer = optimizer_.state();
   c.curve_columns = kColumns;
   c.curve = curve_;
-  c.process = run_.process;
+  if (c.config.arch != model::Arch::ar) c.process = run_.process;
   c.vocabulary_name = run_.vocabulary_name;
   c.vocabulary = run_.vocabulary;
   h5::Output output = run_.open(suffix);
@@ -320,6 +322,7 @@ void Trainer::finish() {
 
 TrainSummary Trainer::run() {
   const StopRequest stop;
+  const std::int64_t first = step_;
   const auto started = Clock::now();
   const auto minutes = [&] { return std::chrono::duration<double>(Clock::now() - started).count() / 60; };
   Progress progress("training", static_cast<std::uint64_t>((options_.steps - step_) * options_.batch_size * run_.length), "tokens", 60 * options_.max_minutes);
@@ -339,7 +342,7 @@ TrainSummary Trainer::run() {
   }
   finish();
   if (stop.signal() != 0) throw Stopped{stop.signal()};
-  return {step_, last_loss_, std::isfinite(best_) ? best_ : 0};
+  return {step_, step_ - first, last_loss_, std::isfinite(best_) ? best_ : 0};
 }
 
 }  // namespace
@@ -352,7 +355,7 @@ void TrainOptions::add_to(Options& options) {
   options.option("micro-batch", micro_batch, "sequences at a time within a step: less memory, the same step").range(1, 1 << 20);
   options.option("max-minutes", max_minutes, "stop after so many minutes; 0: never").range(0, 1e9);
   optimizer.add_to(options);
-  time.add_to(options);
+  time.add_drawn_to(options);
   options.option("precision", precision, "matrix products in bfloat16, the rest and all that is kept in float, or all in float; auto: bf16 where the device has it")
       .choices({"auto", "bf16", "fp32"});
   options.option("recompute", recompute, "keep less of the forward pass and run it again in the backward one: less memory, a third more time");
@@ -379,7 +382,6 @@ bool TrainOptions::bf16() const {
 
 void TrainOptions::validate() const {
   time.validate();
-  if (time.time >= 0) bad_usage("--time: training draws its times");
   if (objective.objective == "path" && time.t_min <= 0) bad_usage("--t-min: the bound's integrand is not finite at t = 0; expected more than 0");
 }
 

@@ -64,6 +64,7 @@ struct Run {
   diffusion::VocabularyName vocabulary_name;
   std::optional<text::Vocabulary> vocabulary;
   std::int64_t length = 0;
+  std::string data;  // digest of the tokens; of a stream nothing is known
   BatchSource* source = nullptr;
   const diffusion::Sequences* validation = nullptr;  // none: no validation
   // Opens the checkpoint, "" for the last one and ".best" for the best; called each time one is written.
@@ -71,7 +72,7 @@ struct Run {
 };
 
 struct TrainSummary {
-  std::int64_t steps = 0;
+  std::int64_t steps = 0, done = 0;  // in all, and in this run
   double loss = 0;             // mean over the last report
   double best_validation = 0;  // 0: none
 };

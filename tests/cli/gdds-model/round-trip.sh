@@ -9,7 +9,7 @@ def load(path):
     data = open(path, "rb").read()
     n, = struct.unpack("<Q", data[:8])
     header = json.loads(data[8:8 + n])
-    assert header.pop("__metadata__") == {"format": "pt"} and (8 + n) % 8 == 0
+    assert header.pop("__metadata__")["format"] == "pt" and (8 + n) % 8 == 0
     body = data[8 + n:]
     assert sum(t["data_offsets"][1] - t["data_offsets"][0] for t in header.values()) == len(body)
     return {k: np.frombuffer(body[slice(*t["data_offsets"])], "<f4").reshape(t["shape"]) for k, t in header.items()}
@@ -32,7 +32,7 @@ for path, group in ("ema.safetensors", "ema"), ("raw.safetensors", "parameters")
     assert all(np.array_equal(tensors[name], f[group][name][()]) for name in tensors)
 print(len(tensors), "tensors")
 PY
-gdds-model import --vocab m.h5 --heads 2 --length 7 ema.safetensors > again.h5
+gdds-model import --vocab m.h5 ema.safetensors > again.h5
 gdds-model export again.h5 | cmp - ema.safetensors
 gdds-model info again.h5 | grep -E '^(arch|heads|length|step|ema|optimizer|posterior|process|vocabulary)[[:space:]]'
 
@@ -46,7 +46,18 @@ save("public.safetensors", more)
 # The values of the sample are multiples of 1/128 below 1: bf16 has them all.
 save("bf16.safetensors", {k: (v.view("<u4") >> 16).astype("<u2") for k, v in more.items()})
 PY
-for form in public bf16; do gdds-model import -q --vocab m.h5 --heads 2 $form.safetensors | gdds-model export | cmp - ema.safetensors; done
+for form in public bf16; do
+  gdds-model import -q --vocab m.h5 --heads 2 $form.safetensors | gdds-model export >again.safetensors
+  python3 -c 'import numpy as np; from safetensors import load; a, b = load("ema.safetensors"), load("again.safetensors"); assert a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)'
+done
+
+echo "every network that can be trained"
+sample tokens tokens.h5 --sequences 8
+for objective in snapshot campbell ar; do
+  gdds-train -q -j 1 --size tiny --steps 1 --batch-size 4 --precision fp32 --objective $objective tokens.h5 -o $objective.h5
+  gdds-model export $objective.h5 >$objective.safetensors
+  gdds-model import -q --vocab tokens.h5 $objective.safetensors | gdds-model export | cmp - $objective.safetensors
+done
 
 echo "one class more than the vocabulary has tokens"
 python3 - <<'PY'

@@ -10,7 +10,6 @@ for _ in {1..11}; do echo 0; done >clusters # of each of the sample's tokens
 fails --objective campbell --process hierarchical --clusters clusters tokens.h5 -o m.h5
 fails --model-length 4 tokens.h5 -o m.h5
 fails --process sik-knn tokens.h5 -o m.h5
-fails --time 0.5 tokens.h5 -o m.h5
 fails --resume missing.h5 tokens.h5 -o m.h5
 fails --resume tokens.h5 tokens.h5 -o m.h5
 gdds-train -q -j 1 --size tiny --steps 1 tokens.h5 -o other.h5
@@ -37,13 +36,15 @@ fails --batch-size 4 --objective campbell --process uniform.h5 stream.h5 -o m.h5
 gdds-noise -q --process uniform --paths --batch-size 4 --batches 2 tokens.h5 -o short-paths.h5
 fails --batch-size 4 --objective campbell --process uniform.h5 short-paths.h5 -o m.h5
 fails --objective path --t-min 0 tokens.h5 -o m.h5
-cp tokens.h5 before.h5
+sample tokens before.h5 --sequences 9
+cp tokens.h5 copy.h5
 fails --log-file ./tokens.h5 tokens.h5 -o m.h5
 fails --validation tokens.h5 --log-file tokens.h5 before.h5 -o m.h5
 fails --log-file m.h5 tokens.h5 -o m.h5
 fails --log-file - tokens.h5 -o m.h5
-cmp tokens.h5 before.h5
+cmp tokens.h5 copy.h5
 fails --resume other.h5 tokens.h5 -o m.h5
+fails --steps 2 --resume other.h5 before.h5 -o m.h5
 fails tokens.h5 -o ""
 (ulimit -v 6000000; fails --model-dim 65536 --model-heads 64 tokens.h5 -o m.h5)
 ls ./*.h5

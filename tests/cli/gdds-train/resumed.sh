@@ -16,3 +16,10 @@ def compare(name, item):
 a.visititems(compare)
 print(a.attrs["step"], a["curve"].shape[0], len(a["parameters"]) == len(a["ema"]))
 PYTHON
+# The lines of the history, in order, are a script that makes the file again, on as many cores (one).
+/usr/bin/python3 -c 'import h5py, json; print("\n".join(json.loads(l)["command"] for l in bytes(h5py.File("resumed.h5")["history"][()]).decode().splitlines()))' >script
+grep -c ' -o ' script
+mkdir again
+cp tokens.h5 "again/$(grep -o '[0-9a-f]*\.h5' script | head -n 1)"
+(cd again && grep gdds-train ../script | taskset -c "$(taskset -pc $$ | sed "s,.*: ,,; s,[^0-9].*,,")" bash -e 2>/dev/null && cp "$(tail -n 1 ../script | grep -o '[0-9a-f]*\.h5$')" last.h5)
+/usr/bin/python3 -c 'import h5py, numpy as np; a, b = h5py.File("resumed.h5")["parameters"], h5py.File("again/last.h5")["parameters"]; print(all(np.array_equal(a[k][()], b[k][()]) for k in a))'

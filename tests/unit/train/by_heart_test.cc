@@ -137,7 +137,7 @@ class ByHeart : public testing::Test {
     const h5::Input input(folder_.file("train.h5"), "tokens");
     const diffusion::Sequences sequences(input);
     const auto source = tokens_source(sequences, *process, options_, options_.objective.objective == "campbell");
-    train({options_, process, diffusion::nine_tokens(), {}, sequences.length(), source.get(), nullptr,
+    train({options_, process, diffusion::nine_tokens(), {}, sequences.length(), "", source.get(), nullptr,
            [&](const std::string&) { return h5::Output(h5::OutputOptions{folder_.file("model.h5")}, "model", {"test", "1", {}, {}}, {}); }});
     const model::Checkpoint c = model::read_checkpoint(h5::Input(folder_.file("model.h5"), "model"));
     auto net = model::make_model(c.config, 0);

@@ -103,7 +103,7 @@ TEST_F(Training, ResumingWithOtherStepsIsRefusedWhereTheRateFalls) {
   run("half.h5");
   options_.resume = file("half.h5");
   options_.steps = 4;
-  EXPECT_EQ(test::error_of([&] { run("x.h5"); }), "2 --resume: " + file("half.h5") + " was trained with decay_steps 2, expected the same as now, 4");
+  EXPECT_EQ(test::error_of([&] { run("x.h5"); }), "2 --resume: " + file("half.h5") + " was trained with decay_steps 2, and is to go on with 4");
 }
 
 TEST_F(Training, ResumingWithOtherOptionsIsRefused) {
@@ -112,7 +112,7 @@ TEST_F(Training, ResumingWithOtherOptionsIsRefused) {
   options_.resume = file("half.h5");
   options_.optimizer.rate = 1e-3;
   options_.steps = 4;
-  EXPECT_EQ(test::error_of([&] { run("x.h5"); }), "2 --resume: " + file("half.h5") + " was trained with learning_rate 0.003, expected the same as now, 0.001");
+  EXPECT_EQ(test::error_of([&] { run("x.h5"); }), "2 --resume: " + file("half.h5") + " was trained with learning_rate 0.003, and is to go on with 0.001");
 }
 
 TEST_F(Training, APipeIsTheBuiltInNoising) {
