@@ -1,7 +1,22 @@
 # What is wrong with a file is said by name, and nothing is written.
 attempt() { echo "-- $*" >&2; gdds-model "$@" > out || echo "exit $?" >&2; test ! -s out; }
 sample model m.h5
-gdds-model export m.h5 > good.safetensors
+gdds-model export m.h5 > ours.safetensors
+# As the public ones are: without what ours say about themselves.
+python3 - <<'PY'
+import json, struct
+data = open("ours.safetensors", "rb").read()
+n, = struct.unpack("<Q", data[:8])
+header = json.loads(data[8:8 + n])
+del header["__metadata__"]["gdds_network"]
+def save(path, header):
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data[8 + n:])
+save("good.safetensors", header)
+header["__metadata__"]["gdds_network"] = "{}"
+save("nothing.safetensors", header)
+PY
 import() { attempt import --heads 2 --vocab m.h5 "$@"; }
 head -c 3000 good.safetensors > cut.safetensors
 import cut.safetensors
@@ -27,7 +42,7 @@ save("extra.safetensors", header | {"blocks.0.norm3.weight": extra}, body + byte
 whole = dict(header["blocks.0.norm2.weight"], dtype="I32")
 save("whole.safetensors", header | {"blocks.0.norm2.weight": whole}, body)
 PY
-for name in missing headless turned nan extra whole; do import $name.safetensors; done
+for name in missing headless turned nan extra whole nothing; do import $name.safetensors; done
 echo "GGUF, but no more" > some.gguf
 import some.gguf
 import m.h5
