@@ -492,8 +492,8 @@ TEST(SmolLmJudge, KnowsProseFromItsWordsShuffled) {
     const double prose = perplexity(*judge, text), noise = shuffled(text);
     std::printf("perplexity of the prose %.2f, of its words shuffled %.1f\n", prose, noise);
     EXPECT_GT(prose, 10);
-    EXPECT_LT(prose, 100) << "rotary positions by halves, not by pairs, give hundreds";
-    EXPECT_GT(noise, text == kReport ? 1000 : 20 * prose);
+    EXPECT_LT(prose, 50) << "rotary positions by halves, not by pairs, give hundreds";
+    EXPECT_GT(noise, text == kReport ? 1000 : 500);
   }
 }
 
