@@ -317,7 +317,7 @@ std::unique_ptr<SnapshotBatch> Trainer::next_batch() {
 void Trainer::finish() {
   const bool validates = run_.validation != nullptr && validated_ != step_;
   if (step_ > 0 && (summed_ > 0 || validates)) report_and_keep_best(validates);
-  if (saved_ != step_) save("");
+  if (saved_ != step_ || validates) save("");  // with that row
 }
 
 TrainSummary Trainer::run() {

@@ -28,7 +28,8 @@ assert os.path.exists("resumed.best.h5") == (best > 4)
 PYTHON
 # At the end there is a validation in any case, whether or not the last step has a row already.
 for every in 1 2 4; do
-  gdds-train "${options[@]}" --validate-every 0 --report-every $every --steps 4 --log-file end.tsv train.h5 -o end.h5
+  gdds-train "${options[@]}" --validate-every 0 --report-every $every --save-every 2 --steps 4 --log-file end.tsv train.h5 -o end.h5
+  /usr/bin/python3 -c 'import h5py, math; assert not math.isnan(h5py.File("end.h5")["curve"][-1, 4])'
   tail -n 1 end.tsv | awk '{ print $1, $5 == "nan" ? "none" : "a number" }'
 done
 cut -f1,5 curve.tsv | awk 'NR == 1 || $2 == "nan" || $2 == "-nan" { print; next } { print $1, "a number" }'
