@@ -2,16 +2,18 @@
 #include "base/stop.h"
 
 #include <csignal>
+#include <iterator>
 
 namespace gdds {
 namespace {
 
 volatile std::sig_atomic_t received = 0;
-struct sigaction before[2];
-constexpr int kSignals[2] = {SIGINT, SIGTERM};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kCount = std::size(kSignals);
+struct sigaction before[kCount];
 
 extern "C" void remember_signal(int signal) {
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < kCount; ++i)
     if (received != 0 && kSignals[i] == signal) {  // the second one: at once
       sigaction(signal, &before[i], nullptr);
       std::raise(signal);
@@ -24,7 +26,7 @@ extern "C" void remember_signal(int signal) {
 
 StopRequest::StopRequest() {
   received = 0;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < kCount; ++i) {
     sigaction(kSignals[i], nullptr, &before[i]);
     if (before[i].sa_handler == SIG_IGN) continue;
     struct sigaction action = before[i];
@@ -36,7 +38,7 @@ StopRequest::StopRequest() {
 }
 
 StopRequest::~StopRequest() {
-  for (int i = 0; i < 2; ++i) sigaction(kSignals[i], &before[i], nullptr);
+  for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &before[i], nullptr);
 }
 
 int StopRequest::signal() const { return static_cast<int>(received); }

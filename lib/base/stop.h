@@ -1,5 +1,6 @@
-// A request to stop that is not obeyed in the middle of a step: while one of these lives, SIGINT and SIGTERM are remembered
-// instead of ending the program; a second one ends it as usual. The program finishes its step, saves, and throws Stopped.
+// A request to stop that is not obeyed in the middle of a step: while one of these lives, SIGINT, SIGTERM and SIGHUP are
+// remembered instead of ending the program; a second one ends it as usual. The program finishes its step, saves, and throws
+// Stopped.
 #pragma once
 
 namespace gdds {

@@ -2,13 +2,15 @@
 sample tokens tokens.h5 --sequences 16
 options=(-q -j 1 --size tiny --model-dim 32 --model-heads 2 --precision fp32 --batch-size 4 --warm-up 2 --save-every 1)
 wait_for_file() { for _ in {1..600}; do [[ -e $1 ]] && return; sleep 0.05; done; echo "no $1"; }
-# TERM and not INT, which bash has its background jobs ignore.
-gdds-train "${options[@]}" tokens.h5 -o TERM.h5 &
-wait_for_file TERM.h5
-kill -s TERM $!
-status=0
-wait $! || status=$?
-echo "TERM $status $(gdds-model info TERM.h5 | grep -c '^step')"
+# Not INT, which bash has its background jobs ignore.
+for signal in TERM HUP; do
+  gdds-train "${options[@]}" tokens.h5 -o "$signal.h5" &
+  wait_for_file "$signal.h5"
+  kill -s "$signal" $!
+  status=0
+  wait $! || status=$?
+  echo "$signal $status $(gdds-model info "$signal.h5" | grep -c '^step')"
+done
 for i in {1..20}; do
   gdds-train "${options[@]}" tokens.h5 -o killed.h5 &
   wait_for_file killed.h5
