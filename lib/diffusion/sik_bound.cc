@@ -122,10 +122,12 @@ class SequenceRows {
       for (std::size_t i = 0; i < BoundRows::kRows; ++i) {
         const std::size_t at = BoundRows::kRows * here + i;
         const double v = rows.v(tokens[i]);
+        out.tokens[at] = tokens[i];
+        out.v[at] = static_cast<float>(v);
+        if (made.empty()) continue;
         std::vector<Entry>& row = made[here][i];
         row_of(rows, tokens[i], v, level_, total_, current_, row);
         const auto found = std::lower_bound(row.begin(), row.end(), x0, [](const Entry& e, std::int32_t token) { return e.token < token; });
-        out.v[at] = static_cast<float>(v);
         out.q[at] = static_cast<float>(v + (found != row.end() && found->token == x0 ? found->value : 0.0));
         entries.fetch_add(static_cast<std::int64_t>(row.size()), std::memory_order_relaxed);
       }
@@ -144,7 +146,7 @@ class SequenceRows {
 
 }  // namespace
 
-BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, std::int64_t first, std::int64_t n) {
+BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, WithRows with) {
   const auto tokens = static_cast<std::size_t>(n * batch.length);
   std::vector<std::uint64_t> numbers;
   for (std::int64_t s = first; s < first + n; ++s) numbers.push_back(number_of(batch, s));
@@ -154,10 +156,11 @@ BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, s
                 std::span(batch.times).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)));
 
   BoundRows out;
+  out.tokens.resize(BoundRows::kRows * tokens);
   out.v.resize(BoundRows::kRows * tokens);
   out.q.resize(BoundRows::kRows * tokens);
   for (auto* part : {&out.from_x0, &out.semantic, &out.reset}) part->resize(tokens);
-  std::vector<TokenRows> made(tokens);
+  std::vector<TokenRows> made(with == WithRows::yes ? tokens : 0);
   std::atomic<std::int64_t> entries = 0;
   process.spread_of(0);
 #pragma omp parallel num_threads(threads())
@@ -168,6 +171,7 @@ BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, s
   }
   if (entries > kMostEntries)
     fail("path on sik-knn: the kernel reaches so many tokens within a few jumps that {} sequences need more than {} numbers; take a smaller --micro-batch, or a sharper kernel (--epsilon)", n, kMostEntries);
+  if (with == WithRows::no) return out;
   out.begin.push_back(0);
   for (TokenRows& token : made)
     for (auto& row : token) {
@@ -179,6 +183,30 @@ BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, s
       std::vector<Entry>().swap(row);
     }
   return out;
+}
+
+double entries_of_a_row(const SikKnnProcess& process) {
+  constexpr std::int32_t kProbes = 64;
+  const Rows rows(process, 1);
+  Gathered level(process.m()), total(process.m());
+  std::vector<Entry> current, row;
+  double entries = 0;
+  const std::int32_t probes = std::min(kProbes, process.m());
+  for (std::int32_t i = 0; i < probes; ++i) {
+    const auto y = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * process.m() / probes);
+    row_of(rows, y, rows.v(y), level, total, current, row);
+    entries += static_cast<double>(row.size());
+  }
+  return entries / probes;
+}
+
+// (F^n l)(y) is at most one, and v(y) at least c_0/m: what is reset and never jumps again is anywhere.
+std::vector<double> bound_powers(const SikKnnProcess& process, double t) {
+  const Rows rows(process, t);
+  const double least = kTolerance * rows.resets[0] / process.m();
+  std::vector<double> weights;
+  for (std::size_t n = 0; n < rows.powers.size() && (n == 0 || rows.kept * rows.tails[n] > least); ++n) weights.push_back(rows.kept * rows.powers[n]);
+  return weights;
 }
 
 }  // namespace gdds::diffusion

@@ -51,7 +51,8 @@ std::unique_ptr<Objective> make_objective(const ObjectiveOptions& options, std::
 // path, in the way that suits the process; and the two general ways, which the others are tested against: by sampling (sik-knn
 // of any size) and by matrices (any process of few states).
 std::unique_ptr<Objective> make_path_objective(std::shared_ptr<const diffusion::Process> process);
-std::unique_ptr<Objective> make_sampled_path(std::shared_ptr<const diffusion::Process> process);
+enum class SampledPath { chosen, rows, powers };  // how K_t l is made, the faster one where it is left open
+std::unique_ptr<Objective> make_sampled_path(std::shared_ptr<const diffusion::Process> process, SampledPath way = SampledPath::chosen);
 std::unique_ptr<Objective> make_dense_path(std::shared_ptr<const diffusion::Process> process);
 
 }  // namespace gdds::train

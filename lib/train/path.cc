@@ -177,7 +177,7 @@ class DensePathObjective final : public Objective {
       const at::Tensor p = torch::matmul(l[s], K.slice(1, 0, process_->m()).t());                  // [L, states]
       const at::Tensor q = K.t().index_select(0, x0[s]), rates = Q.index_select(0, xt[s]);          // [L, states]
       const at::Tensor p_xt = p.gather(1, xt[s].unsqueeze(1)), q_xt = q.gather(1, xt[s].unsqueeze(1));
-        const at::Tensor leads = rates > 0, any = leads.any(1, true);
+      const at::Tensor leads = rates > 0, any = leads.any(1, true);
       const auto log_of = [](const at::Tensor& x) { return torch::log(x.clamp_min(1e-30)); };
       const at::Tensor one = torch::ones({1, 1}, p.options());
       const at::Tensor log_rho = log_of(torch::where(leads, p, one)) - log_of(torch::where(any, p_xt, one));
@@ -205,20 +205,53 @@ class DensePathObjective final : public Objective {
   std::shared_ptr<const diffusion::Process> process_;
 };
 
-// The same for sik-knn at any size: an unbiased estimate from a few entries of K_t l (see sik_bound.h).
+// LibTorch says on every first use that sparse matrices are young; nobody who trains can do anything about it.
+class NoWarnings {
+  struct Silence final : c10::WarningHandler {
+    void process(const c10::Warning&) override {}
+  } silence_;
+  c10::WarningUtils::WarningHandlerGuard guard_{&silence_};
+};
+
+// sum_n weights[n] F^n x for the columns of x [m, columns], by Horner's rule; the gradient is the same sum of F's transpose.
+class PowersOfKernel : public torch::autograd::Function<PowersOfKernel> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& F, const at::Tensor& transposed, const std::vector<double>& weights) {
+    context->saved_data["transposed"] = transposed;
+    context->saved_data["weights"] = weights;
+    return horner(F, weights, x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+    const at::Tensor of_x = horner(context->saved_data["transposed"].toTensor(), context->saved_data["weights"].toDoubleVector(), gradients[0]);
+    return {of_x, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+
+ private:
+  static at::Tensor horner(const at::Tensor& F, const std::vector<double>& weights, const at::Tensor& columns) {
+    const at::Tensor x = columns.contiguous();
+    at::Tensor sum = x * weights.back();
+    for (std::size_t n = weights.size() - 1; n-- > 0;) sum = torch::mm(F, sum).add_(x, weights[n]);
+    return sum;
+  }
+};
+
+// The same for sik-knn at any size: an unbiased estimate from a few entries of K_t l (see sik_bound.h), by sparse rows of K_t
+// or, for diffuse kernels, by powers of F.
 class SikPathObjective final : public Objective {
  public:
-  explicit SikPathObjective(std::shared_ptr<const diffusion::Process> process)
-      : process_(std::move(process)), sik_(dynamic_cast<const diffusion::SikKnnProcess&>(*process_)) {}
+  SikPathObjective(std::shared_ptr<const diffusion::Process> process, SampledPath way)
+      : process_(std::move(process)), sik_(dynamic_cast<const diffusion::SikKnnProcess&>(*process_)), way_(way), entries_(way == SampledPath::chosen ? entries_of_a_row(sik_) : 0) {}
 
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
     const Slice slice(batch, first, n, device_of(model));
-    const BoundRows rows = bound_rows(sik_, batch, first, n);
+    const bool powers = by_powers(n * batch.length);
+    const BoundRows rows = bound_rows(sik_, batch, first, n, powers ? diffusion::WithRows::no : diffusion::WithRows::yes);
     const at::Tensor l = torch::softmax(logits_of(model, *process_, slice, pass), -1);
     const auto device = l.device();
     const auto tensor = [&](const std::vector<float>& values) { return torch::tensor(values).to(device); };
     const std::int64_t count = n * batch.length;
-    const at::Tensor p = products(rows, l).view({count, BoundRows::kRows}), q = tensor(rows.q).view({count, BoundRows::kRows});
+    const auto [products, columns] = powers ? by_powers(rows, slice, l) : std::pair(by_rows(rows, l), tensor(rows.q));
+    const at::Tensor p = products.view({count, BoundRows::kRows}), q = columns.view({count, BoundRows::kRows});
     enum { kXt, kX0, kSource, kAgain };
     const auto g = [&](std::int64_t y) {
       const at::Tensor rho0 = q.select(1, y) / q.select(1, kXt), rho = p.select(1, y) / p.select(1, kXt);
@@ -231,8 +264,14 @@ class SikPathObjective final : public Objective {
   }
 
  private:
+  // Rows that hold more than an eighth of the vocabulary, or fill the memory, cost more than all of K_t l.
+  bool by_powers(std::int64_t positions) const {
+    if (way_ != SampledPath::chosen) return way_ == SampledPath::powers;
+    return entries_ > sik_.m() / 8.0 || entries_ * static_cast<double>(BoundRows::kRows * positions) > diffusion::kMostEntries / 4.0;
+  }
+
   // p of four tokens of each position, [4 positions]: rows of e^{-R} E times l, plus v.
-  static at::Tensor products(const BoundRows& rows, const at::Tensor& l) {
+  static at::Tensor by_rows(const BoundRows& rows, const at::Tensor& l) {
     const std::int64_t m = l.size(-1);
     std::vector<std::int64_t> places(rows.ids.size()), row_of(rows.ids.size());
     for (std::size_t r = 0; r + 1 < rows.begin.size(); ++r)
@@ -245,13 +284,52 @@ class SikPathObjective final : public Objective {
     return torch::tensor(rows.v).to(device).index_add(0, torch::tensor(row_of).to(device), terms);
   }
 
+  // The same p, and q = K_t(y | x0), [n, L, 4], a sequence at a time. Of q one column is made for each different x0.
+  std::pair<at::Tensor, at::Tensor> by_powers(const BoundRows& rows, const Slice& slice, const at::Tensor& l) const {
+    const auto device = l.device();
+    const auto [F, transposed] = kernel(device);
+    const std::int64_t n = slice.n(), length = l.size(1), m = l.size(2);
+    const at::Tensor y = torch::tensor(rows.tokens).view({n, length, BoundRows::kRows}).to(device), v = torch::tensor(rows.v).view_as(y).to(device), x0 = slice.x0();
+    std::vector<at::Tensor> p, q;
+    for (std::int64_t s = 0; s < n; ++s) {
+      const std::vector<double> weights = bound_powers(sik_, slice.time(s));
+      p.push_back(PowersOfKernel::apply(l[s].t(), F, transposed, weights).t().gather(1, y[s]) + v[s]);
+      const auto [different, which, none] = at::_unique2(x0[s], true, true);
+      const at::Tensor units = torch::zeros({m, different.size(0)}, l.options().requires_grad(false)).scatter_(0, different.unsqueeze(0), 1.0);
+      const at::Tensor column = PowersOfKernel::apply(units, F, transposed, weights);
+      q.push_back(column.index({y[s], which.unsqueeze(1)}) + v[s]);
+    }
+    return {torch::stack(p), torch::stack(q)};
+  }
+
+  // F and its transpose as sparse matrices of LibTorch's, made once. A column of F has k entries, some of them zero.
+  std::pair<at::Tensor, at::Tensor> kernel(at::Device device) const {
+    if (!F_.defined() || F_.device() != device) {
+      const NoWarnings quiet;
+      const diffusion::SparseKernel& k = sik_.kernel();
+      const std::vector<float> by_row(k.row_weights.begin(), k.row_weights.end()), by_column(k.weights.begin(), k.weights.end());
+      const at::Tensor columns = torch::tensor(k.ids).view({k.m, k.k});
+      const auto [sorted, order] = columns.sort(1);  // as the format wants them
+      const at::Tensor values = torch::tensor(by_column).view({k.m, k.k}).gather(1, order);
+      const auto matrix = [&](const at::Tensor& begin, const at::Tensor& ids, const at::Tensor& weights) {
+        return torch::sparse_csr_tensor(begin.to(torch::kInt64), ids.to(torch::kInt64), weights, {k.m, k.m}, torch::TensorOptions().dtype(torch::kFloat)).to(device);
+      };
+      F_ = matrix(torch::tensor(k.row_begin), torch::tensor(k.row_ids), torch::tensor(by_row));
+      transposed_ = matrix(torch::arange(k.m + 1, torch::kInt64) * k.k, sorted.flatten(), values.flatten());
+    }
+    return {F_, transposed_};
+  }
+
   std::shared_ptr<const diffusion::Process> process_;
   const diffusion::SikKnnProcess& sik_;
+  const SampledPath way_;
+  const double entries_;  // of a row of K_1
+  mutable at::Tensor F_, transposed_;
 };
 
 }  // namespace
 
-std::unique_ptr<Objective> make_sampled_path(std::shared_ptr<const diffusion::Process> process) { return std::make_unique<SikPathObjective>(std::move(process)); }
+std::unique_ptr<Objective> make_sampled_path(std::shared_ptr<const diffusion::Process> process, SampledPath way) { return std::make_unique<SikPathObjective>(std::move(process), way); }
 std::unique_ptr<Objective> make_dense_path(std::shared_ptr<const diffusion::Process> process) { return std::make_unique<DensePathObjective>(std::move(process)); }
 
 std::unique_ptr<Objective> make_path_objective(std::shared_ptr<const diffusion::Process> process) {
