@@ -117,7 +117,7 @@ void Command::split(Texts& given, std::vector<std::string>& words) const {
       } else {
         const Option* const option = find(item.string_key);
         assert(option != nullptr);
-        given.emplace_back(option, option->is_flag() ? "true" : item.value.at(0));
+        given.push_back({option, option->is_flag() ? "true" : item.value.at(0), ""});
       }
     }
   } catch (const po::error_with_option_name& error) {
@@ -134,21 +134,30 @@ void Command::split(Texts& given, std::vector<std::string>& words) const {
 
 Command::Texts Command::with_presets(const Texts& given) const {
   const auto is_given = [&](const Option* option) {
-    return std::any_of(given.begin(), given.end(), [&](const auto& g) { return g.first == option; });
+    return std::any_of(given.begin(), given.end(), [&](const Text& g) { return g.option == option; });
   };
   Texts all;
-  for (const auto& [chosen, file] : given) {
+  for (const auto& [chosen, file, from] : given) {
     if (chosen->name != "config") continue;
     for (const Setting& setting : read_config(file, about_.tool)) {
       const Option* const option = find(setting.name);
       if (option == nullptr || option->name == "config" || option->name == "help" || option->name == "version")
         bad_usage("--config {}: line {}: '{}' is not an option of {}", file, setting.line, setting.name, about_.tool);
-      if (!is_given(option)) all.emplace_back(option, setting.value);
+      if (!is_given(option)) all.push_back({option, setting.value, fmt::format("--config {}: line {}", file, setting.line)});
     }
   }
-  for (const auto& item : given)
-    if (item.first->name != "config") all.push_back(item);
+  for (const Text& item : given)
+    if (item.option->name != "config") all.push_back(item);
   return all;
+}
+
+void Command::set(const Text& item) {
+  try {
+    set_option(*item.option, item.text);
+  } catch (const Error& error) {
+    if (item.from.empty()) throw;
+    throw Error(error.status(), fmt::format("{}: {}", item.from, error.what()));
+  }
 }
 
 void Command::take_positionals(const std::vector<std::string>& words) {
@@ -173,7 +182,7 @@ void Command::record(const Texts& given) {
   for (const Option& option : options_) {
     if (option.is_neutral) continue;
     const std::string* last = nullptr;
-    for (const auto& [candidate, text] : given) {
+    for (const auto& [candidate, text, from] : given) {
       if (candidate != &option) continue;
       last = &text;
       if (option.repeated) invocation_.arguments.push_back({"--" + option.name, text});
@@ -199,12 +208,12 @@ void Command::parse() {
   std::vector<std::string> words;
   split(given, words);
   const auto asked = [&](const char* name) {
-    return std::any_of(given.begin(), given.end(), [&](const auto& g) { return g.first->name == name; });
+    return std::any_of(given.begin(), given.end(), [&](const Text& g) { return g.option->name == name; });
   };
   if (asked("help")) throw TextOnly{help()};
   if (asked("version")) throw TextOnly{version()};
   given = with_presets(given);
-  for (const auto& [option, text] : given) set_option(*option, text);
+  for (const Text& item : given) set(item);
   take_positionals(words);
   log::set_level(quiet_ ? log::Level::quiet : verbose_ ? log::Level::verbose : log::Level::normal);
   set_threads(threads_);

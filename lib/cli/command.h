@@ -50,13 +50,19 @@ class Command final : public Options {
     std::vector<std::string>* many = nullptr;
     std::string default_text;
   };
-  using Texts = std::vector<std::pair<const Option*, std::string>>;
+  struct Text {
+    const Option* option;
+    std::string text;
+    std::string from;  // "share/laptop.conf: line 3", or empty: typed
+  };
+  using Texts = std::vector<Text>;
 
   void add_common();
   const Option* find(std::string_view name) const;
   // Boost's part: words into options with their texts, and positional words.
   void split(Texts& given, std::vector<std::string>& words) const;
   Texts with_presets(const Texts& given) const;
+  static void set(const Text& item);
   void take_positionals(const std::vector<std::string>& words);
   void record(const Texts& given);
   std::string help() const;

@@ -75,6 +75,15 @@ std::string verbs_help(const About& about, const std::vector<Verb>& verbs) {
   return text + fmt::format("\n{} VERB --help shows the options of a verb.\nThe manual: man {}\n", about.tool, about.tool);
 }
 
+// A word in the place of the verb that is no file either was meant to be one.
+void check_is_file(const std::string& word, const About& about, const std::vector<Verb>& verbs) {
+  const bool could_be_verb = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  if (!could_be_verb || access(word.c_str(), F_OK) == 0) return;
+  std::string names;
+  for (const Verb& verb : verbs) names += (names.empty() ? "" : ", ") + verb.name;
+  bad_usage("'{}' is neither a verb ({}) nor a file; see {} --help", word, names, about.tool);
+}
+
 }  // namespace
 
 void write_text(std::string_view text) {
@@ -98,6 +107,7 @@ int run(int argc, char** argv, const About& about, const std::vector<Verb>& verb
     const auto named = std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return !words.empty() && v.name == words[0]; });
     if (named == verbs.end() && !words.empty() && (words[0] == "--help" || words[0] == "-h"))
       throw TextOnly{verbs_help(about, verbs)};
+    if (named == verbs.end() && !words.empty()) check_is_file(words[0], about, verbs);
     const Verb& verb = named == verbs.end() ? verbs.front() : *named;
     if (named != verbs.end()) words.erase(words.begin());
     Command command(about, verb.name, verb.summary, std::move(words));

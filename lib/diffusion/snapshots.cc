@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/progress.h"
@@ -41,8 +42,6 @@ class SnapshotWriter {
       parts_.push_back(output.dataset("/path/times", {h5::kUnknown}, h5::Type::float64));
       parts_.push_back(output.dataset("/path/states", {h5::kUnknown}, ids(narrow_states_)));
     }
-    for (const auto& [name, value] : {std::pair{"/vocab@name", process.vocabulary().name}, std::pair{"/vocab@hash", process.vocabulary().hash}}) output.attribute(name, value);
-    output.attribute("/vocab@size", std::int64_t{process.m()});
     output.attribute("/process@digest", process.digest());
     output.attribute("/process@name", process.name());
     output.attribute("/process@states", std::int64_t{process.states()});
@@ -70,6 +69,18 @@ class SnapshotWriter {
   std::vector<h5::Writer> parts_;
   std::int64_t jumps_ = 0;
 };
+
+void write_vocabulary(const Process& process, const text::Vocabulary* vocabulary, h5::Output& output) {
+  if (vocabulary != nullptr) return text::write(*vocabulary, output);
+  output.attribute("/vocab@name", process.vocabulary().name);
+  output.attribute("/vocab@hash", process.vocabulary().hash);
+  output.attribute("/vocab@size", std::int64_t{process.m()});
+}
+
+std::optional<text::Vocabulary> whole_vocabulary(const h5::Input& tokens) {
+  if (!tokens.has("/vocab/bytes")) return std::nullopt;
+  return text::read_vocabulary(tokens);
+}
 
 void count(const SnapshotBatch& batch, NoiseSummary& sum) {
   sum.sequences += static_cast<std::uint64_t>(batch.n);
@@ -201,7 +212,8 @@ void SnapshotSource::draw_paths(SnapshotBatch& b, std::uint64_t first) const {
   }
 }
 
-void write(const SnapshotBatch& batch, const Process& process, h5::Output& output) {
+void write(const SnapshotBatch& batch, const Process& process, h5::Output& output, const text::Vocabulary* vocabulary) {
+  write_vocabulary(process, vocabulary, output);
   SnapshotBatch copy = batch;
   SnapshotWriter(output, process, static_cast<std::uint64_t>(batch.n), static_cast<std::uint64_t>(batch.length), !batch.path_offsets.empty(), !batch.lengths.empty()).append(copy);
 }
@@ -260,6 +272,8 @@ NoiseSummary noise_file(const h5::Input& tokens, const Process& process, const N
   const Sequences sequences(tokens);
   SnapshotSource source(sequences, process, options.snapshots, false);
   SnapshotWriter writer(output, process, static_cast<std::uint64_t>(sequences.count()), static_cast<std::uint64_t>(sequences.length()), options.snapshots.paths, sequences.has_lengths());
+  const auto vocabulary = whole_vocabulary(tokens);
+  write_vocabulary(process, vocabulary ? &*vocabulary : nullptr, output);
   Progress progress("noising", static_cast<std::uint64_t>(sequences.count() * sequences.length()), "tokens");
   NoiseSummary sum;
   for (std::int64_t first = 0; first < sequences.count(); first += kRows) {
@@ -275,11 +289,12 @@ NoiseSummary noise_stream(const h5::Input& tokens, const Process& process, const
   const Sequences sequences(tokens);
   SnapshotSource source(sequences, process, options.snapshots, true);
   Progress progress("noising", static_cast<std::uint64_t>(options.batches) * static_cast<std::uint64_t>(options.batch_size * sequences.length()), "tokens");
+  const auto vocabulary = whole_vocabulary(tokens);
   NoiseSummary sum;
   for (std::int64_t i = 0; options.batches == 0 || i < options.batches; ++i) {
     const SnapshotBatch batch = source.batch(static_cast<std::uint64_t>(i * options.batch_size), options.batch_size);
     h5::Output output = stream.batch();
-    write(batch, process, output);
+    write(batch, process, output, i == 0 && vocabulary ? &*vocabulary : nullptr);
     output.commit();
     count(batch, sum);
     progress.advance(batch.x0.size());

@@ -13,6 +13,7 @@
 #include "diffusion/process.h"
 #include "h5/input.h"
 #include "h5/output.h"
+#include "text/vocabulary.h"
 
 namespace gdds::diffusion {
 
@@ -99,7 +100,8 @@ class SnapshotSource {
 
 // A batch of kind `snapshots`, written and read; status 3 for an id, a time or an offset that cannot be.
 SnapshotBatch read_snapshots(const h5::Input& input, std::int32_t states);
-void write(const SnapshotBatch& batch, const Process& process, h5::Output& output);
+// The vocabulary is written whole where it is given, else by its name.
+void write(const SnapshotBatch& batch, const Process& process, h5::Output& output, const text::Vocabulary* vocabulary = nullptr);
 
 struct NoiseOptions {
   SnapshotOptions snapshots;
@@ -109,7 +111,8 @@ struct NoiseOptions {
   void validate(const std::string& output) const;
 };
 
-// What gdds-noise does: all sequences as one file, or a stream. Returns how many tokens there were and how many jumped.
+// What gdds-noise does: all sequences as one file, or a stream; the file, or the first batch, has the whole vocabulary if the
+// tokens have it. Returns how many tokens there were and how many jumped.
 struct NoiseSummary {
   std::uint64_t sequences = 0, tokens = 0, jumped = 0;
 };

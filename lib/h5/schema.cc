@@ -118,7 +118,8 @@ std::vector<Kind> make_kinds() {
                       {"/process@states", optional, "integer", "", "number of states", "at least m; m if it is not there"},
                       {"/path/offsets", optional, "int64", "n, L+1", "where each token's jumps begin", "not decreasing"},
                       {"/path/times", optional, "float64", "e", "jump times T_k", "from 0 to t, increasing a token"},
-                      {"/path/states", optional, kIds, "e", "states z_k after the jumps", "below the number of states"}}},
+                      {"/path/states", optional, kIds, "e", "states z_k after the jumps", "below the number of states"}} +
+           vocabulary(optional)},
       {"model", "a network, and all it takes to go on training it",
        named + vocabulary(optional) +
            Fields{{"/@step", required, "integer", "", "optimiser steps done", "not negative"},
@@ -128,7 +129,10 @@ std::vector<Kind> make_kinds() {
                   {"/ema/*", optional, "float32", "...", "its moving average", "shape of the parameter"},
                   {"/optimizer/*", optional, "float32|int64", "...", "optimiser state", ""},
                   {"/curve", optional, "float64", "s, f", "log of the training, a row a report", ""},
-                  {"/curve@columns", optional, "string", "", "names of its f columns", "commas between them"}} +
+                  {"/curve@columns", optional, "string", "", "names of its f columns", "commas between them"},
+                  {"/curve@pending_loss", optional, "real", "", "sum of the losses since the last row", "finite"},
+                  {"/curve@pending_steps", optional, "integer", "", "steps of that sum", "not negative"},
+                  {"/curve@best_validation", optional, "real", "", "least validation loss so far", "finite"}} +
            process("q", optional)},
       {"samples", "sequences drawn from a model",
        named + Fields{{"/tokens", required, kIds, "n, L", "sequences", "below m"},

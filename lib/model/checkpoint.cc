@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -74,10 +75,21 @@ std::int64_t count_of(const h5::Input& input, const std::string& path) {
   return count;
 }
 
+double finite_attribute(const h5::Input& input, const std::string& path, double otherwise) {
+  const auto value = input.attribute(path);
+  if (!value) return otherwise;
+  const double* const number = std::get_if<double>(&*value);
+  if (number == nullptr || !std::isfinite(*number)) reject("{}: {}: expected a finite number", input.name(), path);
+  return *number;
+}
+
 void read_curve(const h5::Input& input, Checkpoint& checkpoint) {
   if (!input.has("/curve")) return;
   checkpoint.curve = input.read<double>("/curve");
   checkpoint.curve_columns = split(input.attribute("/curve@columns") ? input.string_attribute("/curve@columns") : "");
+  checkpoint.pending_loss = finite_attribute(input, "/curve@pending_loss", 0);
+  checkpoint.pending_steps = input.attribute("/curve@pending_steps") ? count_of(input, "/curve@pending_steps") : 0;
+  checkpoint.best_validation = finite_attribute(input, "/curve@best_validation", checkpoint.best_validation);
   const std::uint64_t columns = input.shape("/curve")[1];
   if (columns != checkpoint.curve_columns.size())
     reject("{}: /curve has {} columns, but /curve@columns names {}", input.name(), columns, checkpoint.curve_columns.size());
@@ -121,6 +133,9 @@ void write_checkpoint(const Checkpoint& checkpoint, h5::Output& output) {
   const std::size_t columns = checkpoint.curve_columns.size();
   assert(checkpoint.curve.size() % columns == 0);
   output.write("/curve", {checkpoint.curve.size() / columns, columns}, std::span<const double>(checkpoint.curve));
+  output.attribute("/curve@pending_loss", checkpoint.pending_loss);
+  output.attribute("/curve@pending_steps", checkpoint.pending_steps);
+  if (std::isfinite(checkpoint.best_validation)) output.attribute("/curve@best_validation", checkpoint.best_validation);
   output.attribute("/curve@columns", fmt::format("{}", fmt::join(checkpoint.curve_columns, ",")));
 }
 

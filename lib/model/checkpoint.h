@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ struct Checkpoint {
 
   std::vector<std::string> curve_columns;  // names without commas
   std::vector<double> curve;               // row-major [reports, columns]
+  double pending_loss = 0;                 // what the next row is to be a mean of: a sum, and its steps
+  std::int64_t pending_steps = 0;
+  double best_validation = std::numeric_limits<double>::infinity();  // so far
 
   std::shared_ptr<const diffusion::Process> process;  // none: unknown, or autoregressive
   diffusion::VocabularyName vocabulary_name;

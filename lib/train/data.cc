@@ -24,15 +24,26 @@ Data::Data(const std::string& input, const diffusion::ProcessOptions& process, c
     validation_file_ = std::make_unique<h5::Input>(options.validation, "tokens");
     validation_ = std::make_unique<diffusion::Sequences>(*validation_file_);
   }
-  if (input != "-" && !h5::is_stream(input)) tokens_ = std::make_unique<h5::Input>(input, "");
-  if (tokens_ && tokens_->kind() == "tokens") open_tokens(input, process);
-  else if (tokens_ && tokens_->kind() != "snapshots") reject("{}: expected kind 'tokens' or 'snapshots', found '{}'", input, tokens_->kind());
-  else open_stream(input, process);
+  const bool piped = input == "-" || h5::is_stream(input);
+  const std::string name = input == "-" ? "standard input" : input;
+  std::unique_ptr<h5::StreamReader> stream;
+  if (piped) stream = std::make_unique<h5::StreamReader>(input, "");
+  h5::Input first = piped ? std::move(*stream->next()) : h5::Input(input, "");
+  if (first.kind() == "tokens") {
+    if (piped && stream->next()) reject("{}: expected one file of kind 'tokens', found several", name);
+    tokens_ = std::make_unique<h5::Input>(std::move(first));
+    open_tokens(process);
+  } else if (first.kind() == "snapshots") {
+    if (!piped) stream = std::make_unique<h5::StreamReader>(input, "snapshots"), first = std::move(*stream->next());
+    open_snapshots(std::move(stream), std::move(first), process);
+  } else {
+    reject("{}: expected kind 'tokens' or 'snapshots', found '{}'", name, first.kind());
+  }
   if (validation_) open_validation();
   if (!options.resume.empty()) sources_.push_back(h5::Input(options.resume, "model").source());
 }
 
-void Data::open_tokens(const std::string&, const diffusion::ProcessOptions& process) {
+void Data::open_tokens(const diffusion::ProcessOptions& process) {
   vocabulary_name_ = diffusion::vocabulary_name(*tokens_);
   if (tokens_->has("/vocab/bytes")) vocabulary_ = text::read_vocabulary(*tokens_);
   if (options_.objective.objective == "ar") process_ = std::make_shared<diffusion::ResetProcess>("uniform", diffusion::Schedule(), vocabulary_name_);  // never used
@@ -44,16 +55,17 @@ void Data::open_tokens(const std::string&, const diffusion::ProcessOptions& proc
   source_ = tokens_source(*sequences_, *process_, options_, options_.objective.objective == "campbell");
 }
 
-// A stream names its vocabulary and its process by hash only: the process is a file.
-void Data::open_stream(const std::string& input, const diffusion::ProcessOptions& process) {
-  if (!process.is_file()) bad_usage("--process: snapshots from a stream need the process that made them as a file ('gdds-noise process' writes it)");
+// Snapshots name their process by its hash only: the process is a file. The first batch may have the vocabulary.
+void Data::open_snapshots(std::unique_ptr<h5::StreamReader> stream, h5::Input first, const diffusion::ProcessOptions& process) {
+  if (!process.is_file()) bad_usage("--process: snapshots need the process that made them as a file ('gdds-noise process' writes it)");
   const h5::Input file(process.process, "process");
   vocabulary_name_ = diffusion::vocabulary_name(file);
+  diffusion::check_vocabulary(first, vocabulary_name_);
+  if (first.has("/vocab/bytes")) vocabulary_ = text::read_vocabulary(first);
   process_ = diffusion::read_process(file);
   vocabulary_name_.mask = process_->vocabulary().mask;
   sources_.push_back(file.source());
-  tokens_.reset();
-  source_ = stream_source(input, *process_, options_, options_.objective.objective == "campbell", first_step(options_));
+  source_ = stream_source(std::move(stream), std::move(first), *process_, options_, options_.objective.objective == "campbell", first_step(options_));
   length_ = source_->length();
 }
 

@@ -22,8 +22,8 @@ class Data {
   void check_log(const std::vector<std::string>& outputs) const;
 
  private:
-  void open_tokens(const std::string& input, const diffusion::ProcessOptions& process);
-  void open_stream(const std::string& input, const diffusion::ProcessOptions& process);
+  void open_tokens(const diffusion::ProcessOptions& process);
+  void open_snapshots(std::unique_ptr<h5::StreamReader> stream, h5::Input first, const diffusion::ProcessOptions& process);
   void open_validation();
 
   const TrainOptions& options_;

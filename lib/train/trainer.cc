@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include <sched.h>
 
@@ -67,12 +68,13 @@ class TokensSource final : public BatchSource {
 // One batch ahead, so that the length of the sequences is known before the first step.
 class StreamSource final : public BatchSource {
  public:
-  StreamSource(const std::string& path, const diffusion::Process& process, const TrainOptions& o, bool paths, std::int64_t first)
-      : reader_(path, "snapshots"), digest_(process.digest()), states_(process.states()), size_(o.batch_size), paths_(paths) {
-    for (; next_ < first; ++next_)
-      if (!reader_.next()) reject("{}: the stream ends before step {}, where the checkpoint is", path, first);
+  StreamSource(std::unique_ptr<h5::StreamReader> stream, h5::Input first, const diffusion::Process& process, const TrainOptions& o, bool paths, std::int64_t step)
+      : stream_(std::move(stream)), first_(std::move(first)), digest_(process.digest()), states_(process.states()), size_(o.batch_size), paths_(paths) {
+    const std::string name = first_->name().substr(0, first_->name().rfind(':'));
+    for (std::int64_t next = 0; next < step; ++next)
+      if (!next_input()) reject("{}: the stream ends before step {}, where the checkpoint is", name, step);
     ahead_ = read();
-    if (!ahead_) reject("{}: the stream ends at step {}, where the checkpoint is", path, first);
+    if (!ahead_) reject("{}: the stream ends at step {}, where the checkpoint is", name, step);
     length_ = ahead_->length;
   }
   std::unique_ptr<SnapshotBatch> batch(std::int64_t) override {
@@ -82,8 +84,12 @@ class StreamSource final : public BatchSource {
   std::int64_t length() const override { return length_; }
 
  private:
+  std::optional<h5::Input> next_input() {
+    if (!first_) return stream_->next();
+    return std::exchange(first_, std::nullopt);
+  }
   std::unique_ptr<SnapshotBatch> read() {
-    const auto input = reader_.next();
+    const auto input = next_input();
     if (!input) return nullptr;
     if (input->string_attribute("/process@digest") != digest_) reject("{}: noised by another process than the one given", input->name());
     auto b = std::make_unique<SnapshotBatch>(diffusion::read_snapshots(*input, states_));
@@ -92,14 +98,14 @@ class StreamSource final : public BatchSource {
     if (paths_ && b->path_offsets.empty()) reject("{}: the objective campbell needs whole paths (gdds-noise --paths --time 1)", input->name());
     if (paths_ && std::any_of(b->times.begin(), b->times.end(), [](double t) { return t != 1; }))
       reject("{}: the objective campbell needs paths to t = 1 (gdds-noise --paths --time 1)", input->name());
-    ++next_;
     return b;
   }
 
-  h5::StreamReader reader_;
+  std::unique_ptr<h5::StreamReader> stream_;
+  std::optional<h5::Input> first_;
   std::string digest_;
   std::int32_t states_;
-  std::int64_t size_, length_ = 0, next_ = 0;
+  std::int64_t size_, length_ = 0;
   bool paths_;
   std::unique_ptr<SnapshotBatch> ahead_;
 };
@@ -150,7 +156,10 @@ class Trainer {
     model->to(device_);
     return model;
   }
+  bool is_validated(std::int64_t step) const { return run_.validation != nullptr && options_.validate_every > 0 && step % options_.validate_every == 0; }
+  bool is_reported(std::int64_t step) const { return step % options_.report_every == 0 || is_validated(step); }
   void resume();
+  void forget_the_end();
   void open_log();
   void rewrite_log();
   double step(const SnapshotBatch& batch);
@@ -187,8 +196,17 @@ void Trainer::resume() {
   optimizer_.restore(c.optimizer, c.ema, options_.resume);
   step_ = saved_ = c.step;
   curve_ = c.curve;
-  for (std::size_t i = 4; i < curve_.size(); i += kColumns.size())
-    if (std::isfinite(curve_[i])) best_ = std::min(best_, curve_[i]);
+  sum_ = c.pending_loss;
+  summed_ = c.pending_steps;
+  best_ = c.best_validation;
+  forget_the_end();
+}
+
+// What the end of a run added to the curve, a row or a validation that the run in one would not have.
+void Trainer::forget_the_end() {
+  if (curve_.empty() || curve_[curve_.size() - kColumns.size()] != static_cast<double>(step_)) return;
+  if (!is_validated(step_)) curve_.back() = kNone;
+  if (!is_reported(step_)) curve_.resize(curve_.size() - kColumns.size());
 }
 
 void Trainer::open_log() {
@@ -256,7 +274,7 @@ double Trainer::validate() {
 }
 
 void Trainer::report(double validation) {
-  if (summed_ == 0 && !curve_.empty() && curve_[curve_.size() - kColumns.size()] == static_cast<double>(step_)) {  // a row of this step: it lacks the validation
+  if (!curve_.empty() && curve_[curve_.size() - kColumns.size()] == static_cast<double>(step_)) {  // a row of this step: it lacks the validation
     curve_.back() = validation;
     if (log_ != nullptr) rewrite_log();
     return;
@@ -264,8 +282,7 @@ void Trainer::report(double validation) {
   last_loss_ = summed_ > 0 ? sum_ / static_cast<double>(summed_) : last_loss_;
   const double row[] = {static_cast<double>(step_), last_loss_, norm_, options_.optimizer.rate_at(step_ - 1, options_.steps), validation};
   curve_.insert(curve_.end(), std::begin(row), std::end(row));
-  sum_ = 0;
-  summed_ = 0;
+  if (is_reported(step_)) sum_ = 0, summed_ = 0;  // else a run that goes on from here has more to add
   if (log_ == nullptr) return;
   std::fprintf(log_, "%.0f\t%.9g\t%.9g\t%.9g\t%.9g\n", row[0], row[1], row[2], row[3], row[4]);
   if (std::fflush(log_) != 0) fail_errno(options_.log_file, "cannot write", errno);
@@ -285,6 +302,9 @@ void Trainer::save(const std::string& suffix) {
   c.optimizer = optimizer_.state();
   c.curve_columns = kColumns;
   c.curve = curve_;
+  c.pending_loss = sum_;
+  c.pending_steps = summed_;
+  c.best_validation = best_;
   if (c.config.arch != model::Arch::ar) c.process = run_.process;
   c.vocabulary_name = run_.vocabulary_name;
   c.vocabulary = run_.vocabulary;
@@ -315,9 +335,9 @@ std::unique_ptr<SnapshotBatch> Trainer::next_batch() {
 
 // The last row of the curve, and the last checkpoint.
 void Trainer::finish() {
-  const bool validates = run_.validation != nullptr && validated_ != step_;
-  if (step_ > 0 && (summed_ > 0 || validates)) report_and_keep_best(validates);
-  if (saved_ != step_ || validates) save("");  // with that row
+  const bool validates = run_.validation != nullptr && validated_ != step_, adds_row = step_ > 0 && (summed_ > 0 || validates);
+  if (adds_row) report_and_keep_best(validates);
+  if (saved_ != step_ || adds_row) save("");  // with that row
 }
 
 TrainSummary Trainer::run() {
@@ -336,8 +356,7 @@ TrainSummary Trainer::run() {
     ++summed_;
     progress.advance(batch->x0.size());
     progress.note(fmt::format("step {}, loss {:.4f}", step_, sum_ / static_cast<double>(summed_)));
-    const bool validates = run_.validation != nullptr && options_.validate_every > 0 && step_ % options_.validate_every == 0;
-    if (validates || step_ % options_.report_every == 0) report_and_keep_best(validates);
+    if (is_reported(step_)) report_and_keep_best(is_validated(step_));
     if (options_.save_every > 0 && step_ % options_.save_every == 0) save("");
   }
   finish();
@@ -389,8 +408,9 @@ std::unique_ptr<BatchSource> tokens_source(const diffusion::Sequences& sequences
   return std::make_unique<TokensSource>(sequences, process, options, paths);
 }
 
-std::unique_ptr<BatchSource> stream_source(const std::string& path, const diffusion::Process& process, const TrainOptions& options, bool paths, std::int64_t first) {
-  return std::make_unique<StreamSource>(path, process, options, paths, first);
+std::unique_ptr<BatchSource> stream_source(std::unique_ptr<h5::StreamReader> stream, h5::Input first, const diffusion::Process& process, const TrainOptions& options, bool paths,
+                                           std::int64_t step) {
+  return std::make_unique<StreamSource>(std::move(stream), std::move(first), process, options, paths, step);
 }
 
 std::string with_suffix(const std::string& path, const std::string& suffix) {

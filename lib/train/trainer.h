@@ -54,8 +54,10 @@ class BatchSource {
 
 // Noised here, from a tokens file.
 std::unique_ptr<BatchSource> tokens_source(const diffusion::Sequences& sequences, const diffusion::Process& process, const TrainOptions& options, bool paths);
-// A stream of `snapshots`, which must be of that process and, if asked for, have whole paths to t = 1; those of the steps before `first` are passed over.
-std::unique_ptr<BatchSource> stream_source(const std::string& path, const diffusion::Process& process, const TrainOptions& options, bool paths, std::int64_t first);
+// A stream of `snapshots` with the batch that was read from it already. They must be of that process and, if asked for, have
+// whole paths to t = 1; those of the steps before `step` are passed over.
+std::unique_ptr<BatchSource> stream_source(std::unique_ptr<h5::StreamReader> stream, h5::Input first, const diffusion::Process& process, const TrainOptions& options, bool paths,
+                                           std::int64_t step);
 
 // Everything a run needs, put together by the tool.
 struct Run {

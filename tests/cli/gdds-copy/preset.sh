@@ -8,4 +8,6 @@ gdds-copy --config strict t.h5 > a.h5
 gdds-copy --config share/presets/gdds-copy/strict.conf t.h5 | cmp - a.h5
 gdds-copy --kind tokens t.h5 | cmp - a.h5
 gdds-copy --config strict --kind vocab v.h5 > /dev/null
+echo 'threads = many' > share/presets/gdds-copy/wrong.conf
+gdds-copy --config wrong t.h5 > /dev/null || echo "exit $?" >&2
 gdds-copy --config strict v.h5

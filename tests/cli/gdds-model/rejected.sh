@@ -74,4 +74,5 @@ attempt info bad.h5
 change "f.attrs['step'] = -1"
 attempt info bad.h5
 attempt export --weights best m.h5
+attempt nothing
 attempt info good.safetensors

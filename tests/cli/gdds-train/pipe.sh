@@ -16,6 +16,15 @@ for group in ("parameters", "ema"):
 PYTHON
 }
 same
+# The vocabulary comes with the first batch; and tokens come through a pipe as well.
+python3 -c 'import h5py; a, b = (h5py.File(f)["vocab/bytes"][()].tobytes() for f in ("inside.h5", "outside.h5")); assert a == b and a'
+cat tokens.h5 | gdds-train "${options[@]}" --process p.h5 - -o outside.h5
+same
+gdds-train "${options[@]}" --process p.h5 -o outside.h5 <tokens.h5
+same
+cat tokens.h5 tokens.h5 | gdds-train "${options[@]}" --process p.h5 - -o none.h5 || echo "two: $?"
+sample neighbours n.h5
+gdds-train "${options[@]}" - -o none.h5 <n.h5 || echo "neighbours: $?"
 # Whole paths, too.
 gdds-train "${options[@]}" --objective campbell --process p.h5 tokens.h5 -o inside.h5
 gdds-noise -q --process p.h5 --paths --time 1 --batch-size 4 --batches 3 tokens.h5 | gdds-train "${options[@]}" --objective campbell --process p.h5 - -o outside.h5
