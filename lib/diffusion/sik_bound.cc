@@ -61,6 +61,12 @@ class Gathered {
   std::vector<std::int32_t> touched_;
 };
 
+// The value of a token in a list in the order of tokens, 0 where it is not there.
+double value_at(const std::vector<Entry>& list, std::int32_t token) {
+  const auto found = std::lower_bound(list.begin(), list.end(), token, [](const Entry& e, std::int32_t t) { return e.token < t; });
+  return found != list.end() && found->token == token ? found->value : 0.0;
+}
+
 // e^{-R_t} E_t(y, .) by powers of F, backwards along the graph. A contribution below `least` is left out: x has k neighbours,
 // so a level loses at most k of them at x, later levels no more of it (columns of F sum to one), and neither does p(y), since
 // l sums to one. So the loss is below kTolerance v(y).
@@ -80,21 +86,45 @@ void row_of(const Rows& rows, std::int32_t y, double v, Gathered& level, Gathere
   total.take(out);
 }
 
-// The row F(x, .) without `except`: y drawn from it, its sum, and the entry that was left out. x itself where nothing is left.
+// K_t(. | x0) without v, roughly: what at most three likely jumps reach. It steers draws and is part of no result.
+void reached_from(const Rows& rows, std::int32_t x0, Gathered& level, Gathered& total, std::vector<Entry>& current, std::vector<Entry>& out) {
+  constexpr std::size_t kJumps = 3;
+  constexpr double kLikely = 1e-3;
+  const SparseKernel& F = rows.process.kernel();
+  current.assign(1, {x0, 1.0});
+  for (std::size_t n = 0;; ++n) {
+    for (const Entry& e : current) total.add(e.token, rows.kept * rows.powers[n] * e.value);
+    if (n == kJumps || n + 1 == rows.powers.size()) break;
+    for (const Entry& e : current)
+      for (std::size_t i = static_cast<std::size_t>(e.token) * static_cast<std::size_t>(F.k), end = i + static_cast<std::size_t>(F.k); i < end; ++i)
+        if (const double value = e.value * F.weights[i]; value >= kLikely) level.add(F.ids[i], value);
+    level.take(current);
+  }
+  total.take(out);
+}
+
+// A token y other than x0 that jumps to x_t, drawn with a probability proportional to F(x_t, y) (q(y)/q(x_t) + 1), about the
+// size of its term of the bound: F(x_t, y) over that probability, and F(x_t, x0). x_t itself where there is no such token.
 struct Source {
   std::int32_t token;
-  double sum, left_out;
+  double weight, from_x0;
 };
-Source draw_source(const SparseKernel& F, std::int32_t x, std::int32_t except, double u) {
-  const auto begin = static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(x)]), end = static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(x) + 1]);
-  Source out{x, 0, 0};
+Source draw_source(const Rows& rows, std::int32_t xt, std::int32_t x0, double q_xt, const std::vector<Entry>& reached, double u) {
+  const SparseKernel& F = rows.process.kernel();
+  const auto begin = static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(xt)]), end = static_cast<std::size_t>(F.row_begin[static_cast<std::size_t>(xt) + 1]);
+  Source out{xt, 0, 0};
   std::vector<double> weights;
+  double sum = 0;
   for (std::size_t i = begin; i < end; ++i) {
-    const bool left_out = F.row_ids[i] == except;
-    weights.push_back(left_out ? 0.0 : F.row_weights[i]);
-    (left_out ? out.left_out : out.sum) += F.row_weights[i];
+    const std::int32_t y = F.row_ids[i];
+    if (y == x0) out.from_x0 += F.row_weights[i];
+    weights.push_back(y == x0 ? 0.0 : F.row_weights[i] * ((rows.v(y) + value_at(reached, y)) / q_xt + 1));
+    sum += weights.back();
   }
-  if (out.sum > 0) out.token = F.row_ids[begin + static_cast<std::size_t>(draw_index(weights, u))];
+  if (!(sum > 0)) return out;
+  const auto drawn = static_cast<std::size_t>(draw_index(weights, u));
+  out.token = F.row_ids[begin + drawn];
+  out.weight = F.row_weights[begin + drawn] * sum / weights[drawn];
   return out;
 }
 
@@ -111,42 +141,46 @@ class SequenceRows {
   explicit SequenceRows(const SikKnnProcess& process) : process_(process), level_(process.m()), total_(process.m()) {}
 
   void make(const SnapshotBatch& batch, std::int64_t first, std::int64_t s, std::uint64_t number, const std::vector<std::int32_t>& again, BoundRows& out, std::vector<TokenRows>& made, std::atomic<std::int64_t>& entries) {
-    const double t = batch.times[static_cast<std::size_t>(first + s)], f = process_.schedule().f(t);
+    const double t = batch.times[static_cast<std::size_t>(first + s)], f = process_.schedule().f(t), a = f * process_.clocks().a_of(t);
     const Rows rows(process_, t);
     for (std::int64_t l = 0; l < batch.length && entries.load(std::memory_order_relaxed) <= kMostEntries; ++l) {
       const auto here = static_cast<std::size_t>(s * batch.length + l), there = static_cast<std::size_t>((first + s) * batch.length + l);
       const std::int32_t x0 = batch.x0[there], xt = batch.xt[there];
       TokenRandom random(kSeed, kernels::kForBounds, number, static_cast<std::uint32_t>(l));
-      const Source source = draw_source(process_.kernel(), xt, x0, random.unit());
-      const std::int32_t tokens[BoundRows::kRows] = {xt, x0, source.token, again[here]};
-      for (std::size_t i = 0; i < BoundRows::kRows; ++i) {
-        const std::size_t at = BoundRows::kRows * here + i;
-        const double v = rows.v(tokens[i]);
-        out.tokens[at] = tokens[i];
-        out.v[at] = static_cast<float>(v);
-        if (made.empty()) continue;
-        std::vector<Entry>& row = made[here][i];
-        row_of(rows, tokens[i], v, level_, total_, current_, row);
-        const auto found = std::lower_bound(row.begin(), row.end(), x0, [](const Entry& e, std::int32_t token) { return e.token < token; });
-        out.q[at] = static_cast<float>(v + (found != row.end() && found->token == x0 ? found->value : 0.0));
-        entries.fetch_add(static_cast<std::int64_t>(row.size()), std::memory_order_relaxed);
-      }
-      const double a = f * process_.clocks().a_of(t);
-      out.from_x0[here] = static_cast<float>(a * source.left_out);
-      out.semantic[here] = static_cast<float>(a * source.sum);
+      const auto row = [&](std::size_t i, std::int32_t y) { return make_row(rows, x0, y, BoundRows::kRows * here + i, made[here][i], out, entries); };
+      const double q_xt = row(0, xt);
+      row(1, x0);
+      reached_from(rows, x0, level_, total_, current_, reached_);
+      const Source source = draw_source(rows, xt, x0, q_xt, reached_, random.unit());
+      row(2, source.token);
+      row(3, again[here]);
+      out.from_x0[here] = static_cast<float>(a * source.from_x0);
+      out.semantic[here] = static_cast<float>(a * source.weight);
       out.reset[here] = static_cast<float>(f * process_.clocks().r_of(t) / process_.m());
     }
   }
 
  private:
+  // Row `at` of all, that of y; K_t(y | x0).
+  double make_row(const Rows& rows, std::int32_t x0, std::int32_t y, std::size_t at, std::vector<Entry>& row, BoundRows& out, std::atomic<std::int64_t>& entries) {
+    const double v = rows.v(y);
+    row_of(rows, y, v, level_, total_, current_, row);
+    const double q = v + value_at(row, x0);
+    out.tokens[at] = y;
+    out.v[at] = static_cast<float>(v);
+    out.q[at] = static_cast<float>(q);
+    entries.fetch_add(static_cast<std::int64_t>(row.size()), std::memory_order_relaxed);
+    return q;
+  }
+
   const SikKnnProcess& process_;
   Gathered level_, total_;
-  std::vector<Entry> current_;
+  std::vector<Entry> current_, reached_;
 };
 
 }  // namespace
 
-BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, WithRows with) {
+BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, std::int64_t first, std::int64_t n) {
   const auto tokens = static_cast<std::size_t>(n * batch.length);
   std::vector<std::uint64_t> numbers;
   for (std::int64_t s = first; s < first + n; ++s) numbers.push_back(number_of(batch, s));
@@ -160,7 +194,7 @@ BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, s
   out.v.resize(BoundRows::kRows * tokens);
   out.q.resize(BoundRows::kRows * tokens);
   for (auto* part : {&out.from_x0, &out.semantic, &out.reset}) part->resize(tokens);
-  std::vector<TokenRows> made(with == WithRows::yes ? tokens : 0);
+  std::vector<TokenRows> made(tokens);
   std::atomic<std::int64_t> entries = 0;
   process.spread_of(0);
 #pragma omp parallel num_threads(threads())
@@ -171,7 +205,6 @@ BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, s
   }
   if (entries > kMostEntries)
     fail("path on sik-knn: the kernel reaches so many tokens within a few jumps that {} sequences need more than {} numbers; take a smaller --micro-batch, or a sharper kernel (--epsilon)", n, kMostEntries);
-  if (with == WithRows::no) return out;
   out.begin.push_back(0);
   for (TokenRows& token : made)
     for (auto& row : token) {
@@ -207,6 +240,13 @@ std::vector<double> bound_powers(const SikKnnProcess& process, double t) {
   std::vector<double> weights;
   for (std::size_t n = 0; n < rows.powers.size() && (n == 0 || rows.kept * rows.tails[n] > least); ++n) weights.push_back(rows.kept * rows.powers[n]);
   return weights;
+}
+
+std::vector<float> bound_spread(const SikKnnProcess& process, double t) {
+  const Rows rows(process, t);
+  std::vector<float> v(static_cast<std::size_t>(process.m()));
+  for (std::int32_t y = 0; y < process.m(); ++y) v[static_cast<std::size_t>(y)] = static_cast<float>(rows.v(y));
+  return v;
 }
 
 }  // namespace gdds::diffusion

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/hash.h"
+#include "base/seed.h"
 #include "model/autocast.h"
 
 namespace gdds::model {
@@ -11,14 +12,6 @@ namespace {
 
 // fp32 for what is narrower, else the type itself.
 at::ScalarType at_least_float(at::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }
-
-// 64 well-mixed bits of two numbers (the finaliser of SplitMix64).
-std::uint64_t mixed(std::uint64_t seed, std::uint64_t number) {
-  std::uint64_t z = seed + (number + 1) * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-  return z ^ z >> 31;
-}
 
 // The rotation is linear and its transpose is the rotation back, so the backward pass needs the angles and nothing else.
 struct Turned : torch::autograd::Function<Turned> {

@@ -52,6 +52,7 @@ class DditNetwork final : public Network {
   }
 
   at::Tensor readout(const at::Tensor& features) const override { return net_->output_layer->readout(features); }
+  Output output() const override { return {net_->output_layer->linear->weight, net_->output_layer->linear->bias}; }
 
  private:
   std::shared_ptr<Ddit> net_;

@@ -21,7 +21,7 @@ namespace gdds::model {
 // How a forward pass is made. Evaluation: as it stands.
 struct Pass {
   bool dropout = false;
-  std::uint64_t seed = 0;  // of the dropout: another one each step, micro-batch and rank
+  std::uint64_t seed = 0;  // of the dropout: another one each step and micro-batch
   bool recompute = false;  // keep only what goes into each block, and run the block again in the backward pass: less memory, a third more time
   bool bf16 = false;       // the network alone under autocast: what is made of its logits stays in fp32
 };
@@ -29,6 +29,11 @@ struct Pass {
 struct Parameter {
   std::string name;  // "blocks.0.attn_qkv.weight"
   at::Tensor value;  // a leaf that asks for its gradient; shares its memory with the network
+};
+
+// logits = features weight^T + bias.
+struct Output {
+  at::Tensor weight, bias;  // [m, d], [m]
 };
 
 // Parameters of some shape: what an optimiser, an average and a checkpoint need to know.
@@ -45,6 +50,7 @@ class Model {
   void to(at::Device device);
   void to(at::ScalarType type);
   torch::nn::Module& module() const { return *module_; }
+  virtual Output output() const = 0;
 
  protected:
   Model(ModelConfig config, std::shared_ptr<torch::nn::Module> module);
@@ -54,8 +60,8 @@ class Model {
   std::shared_ptr<torch::nn::Module> module_;
 };
 
-// ddit and ar. Under autocast to bf16 the matrix products are in bf16; the residual stream, norms, rotary angles, time
-// embedding and logits stay in fp32.
+// ddit and ar. Under autocast to bf16 the matrix products are in bf16, that of the logits too, which are widened; the residual
+// stream, norms, rotary angles and time embedding stay in fp32.
 class Network : public Model {
  public:
   // ids [B, L] int64, below states; sigma [B] = -log alpha_t (ddit; ar ignores it, an undefined tensor will do).
@@ -63,7 +69,8 @@ class Network : public Model {
   at::Tensor logits(const at::Tensor& ids, const at::Tensor& sigma, const Pass& pass = {}) const;
 
   // The same in two halves, for those who need the logits of some positions only, or a few at a time:
-  // logits = readout(features), features [B, L, d] after the last norm, readout of any [..., d].
+  // logits = readout(features), features [B, L, d] after the last norm, readout of any [..., d]. These two are in the
+  // precision of the scope; pass.bf16 means nothing to them.
   virtual at::Tensor features(const at::Tensor& ids, const at::Tensor& sigma, const Pass& pass = {}) const = 0;
   virtual at::Tensor readout(const at::Tensor& features) const = 0;
 

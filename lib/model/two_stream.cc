@@ -65,6 +65,7 @@ class StreamNetwork final : public TwoStream {
   }
 
   at::Tensor readout(const at::Tensor& features) const override { return net_->output_layer->readout(features); }
+  Output output() const override { return {net_->output_layer->linear->weight, net_->output_layer->linear->bias}; }
 
  private:
   std::shared_ptr<Streams> net_;

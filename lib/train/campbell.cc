@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/seed.h"
 #include "model/two_stream.h"
+#include "train/readout.h"
 #include "train/slice.h"
 
 namespace gdds::train {
@@ -37,15 +39,19 @@ class CampbellObjective final : public Objective {
   bool needs_paths() const override { return true; }
 
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
+    at::Tensor sum = torch::zeros({}, device_of(model));
+    each_part(model, batch, first, n, pass, [&](const at::Tensor& part) { sum = sum + part; });
+    return {sum, tokens(batch, first, n)};
+  }
+  // A part is a round.
+  void each_part(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass, const Take& take) const override {
     const Slice slice(batch, first, n, device_of(model));
-    at::Tensor sum = torch::zeros({}, slice.counts().options());
     std::uint64_t k = 0;
     for (const CampbellRound& round : campbell_rounds(batch, first, n, only_masks_)) {
       model::Pass own = pass;
-      own.seed += k++ << 40;  // a dropout of its own
-      sum = sum + round_sum(dynamic_cast<const model::TwoStream&>(model), slice, round, own);
+      own.seed = mixed(pass.seed, k++);  // a dropout of its own
+      take(round_sum(dynamic_cast<const model::TwoStream&>(model), slice, round, own));
     }
-    return {sum, tokens(batch, first, n)};
   }
 
  private:
@@ -55,8 +61,11 @@ class CampbellObjective final : public Objective {
     std::vector<float> sigma;
     for (const double t : round.times) sigma.push_back(t >= 0 && t <= 1 ? static_cast<float>(process_->schedule().Lambda(t)) : 0.0F);
     const at::Tensor target = tensor(round.before), when = torch::tensor(round.times, torch::kDouble).view_as(target).to(device);
-    const at::Tensor logits = model.logits(target, tensor(round.after), model::ranks_of_times(when), tensor(sigma), pass);
-    return (cross_entropy(logits, target) * tensor(round.weight) * slice.counts()).sum();
+    const at::Tensor features = [&] {
+      const model::Autocast cast = precision_of(model, pass);
+      return model.features(target, tensor(round.after), model::ranks_of_times(when), tensor(sigma), pass).flatten(0, 1);
+    }();
+    return cross_entropy_sum(features, model.output(), pass.bf16, target.flatten(), (tensor(round.weight) * slice.counts()).flatten());
   }
 
   std::shared_ptr<const diffusion::Process> process_;

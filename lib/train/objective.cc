@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "train/campbell.h"
+#include "train/readout.h"
 #include "train/slice.h"
 
 namespace gdds::train {
@@ -17,9 +18,8 @@ class SnapshotObjective final : public Objective {
   SnapshotObjective(std::shared_ptr<const diffusion::Process> process, bool jumped) : process_(std::move(process)), jumped_(jumped) {}
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
     const Slice slice(batch, first, n, device_of(model));
-    at::Tensor each = cross_entropy(logits_of(model, *process_, slice, pass), slice.x0()) * slice.counts();
-    if (jumped_) each = each * slice.jumped();
-    return {each.sum(), tokens(batch, first, n)};
+    const at::Tensor weight = jumped_ ? slice.counts() * slice.jumped() : slice.counts();
+    return {cross_entropy_sum(features_of(model, *process_, slice, pass), model.output(), pass.bf16, slice.x0().flatten(), weight.flatten()), tokens(batch, first, n)};
   }
 
  private:
@@ -32,14 +32,26 @@ class NextTokenObjective final : public Objective {
   model::Arch arch() const override { return model::Arch::ar; }
   LossSum loss(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const override {
     const Slice slice(batch, first, n, device_of(model));
-    const at::Tensor x0 = slice.x0(), counts = slice.counts().slice(1, 1);
-    const at::Tensor logits = dynamic_cast<const model::Network&>(model).logits(x0.slice(1, 0, -1), at::Tensor(), pass);
-    return {(cross_entropy(logits, x0.slice(1, 1)) * counts).sum(), tokens(batch, first, n)};
+    const at::Tensor x0 = slice.x0(), next = x0.slice(1, 1), counts = slice.counts().slice(1, 1);
+    const at::Tensor features = [&] {
+      const model::Autocast cast = precision_of(model, pass);
+      return dynamic_cast<const model::Network&>(model).features(x0.slice(1, 0, -1), at::Tensor(), pass).flatten(0, 1);
+    }();
+    return {cross_entropy_sum(features, model.output(), pass.bf16, next.flatten(), counts.flatten()), tokens(batch, first, n)};
   }
   std::int64_t tokens(const SnapshotBatch& batch, std::int64_t first, std::int64_t n) const override { return counted(batch, first, n, 1); }
 };
 
 }  // namespace
+
+void Objective::each_part(const model::Model& model, const SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass, const Take& take) const {
+  take(loss(model, batch, first, n, pass).sum);
+}
+
+std::string_view ObjectiveOptions::predicted() const {
+  if (objective == "snapshot") return posterior == "full" ? "full" : "jumped";
+  return objective == "path" ? "leave-one-out" : objective == "campbell" ? "before-jump" : "next-token";
+}
 
 void ObjectiveOptions::add_to(Options& options) {
   options.option("objective", objective, "what is minimised").choices({"snapshot", "path", "campbell", "ar"});

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/options.h"
 #include "diffusion/process.h"
@@ -22,6 +24,8 @@ struct ObjectiveOptions {
   std::string objective = "snapshot";
   std::string posterior = "full";
   void add_to(Options& options);
+  // What the network's softmax is (MATH 4): full, jumped, leave-one-out, before-jump or next-token.
+  std::string_view predicted() const;
 };
 
 // Loss summed over tokens [] (fp32, with its graph), and how many tokens it is to be divided by.
@@ -35,6 +39,9 @@ class Objective {
   virtual ~Objective() = default;
   // Sequences first ... first + n - 1 of the batch, on the network's device.
   virtual LossSum loss(const model::Model& model, const diffusion::SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass) const = 0;
+  // The same in parts that add up to it, each with a graph of its own, so that `take` may go backward through one before the next is made.
+  using Take = std::function<void(const at::Tensor& sum)>;
+  virtual void each_part(const model::Model& model, const diffusion::SnapshotBatch& batch, std::int64_t first, std::int64_t n, const model::Pass& pass, const Take& take) const;
   // How many tokens of these sequences count.
   virtual std::int64_t tokens(const diffusion::SnapshotBatch& batch, std::int64_t first, std::int64_t n) const { return counted(batch, first, n, 0); }
   // Which network it trains, and what has to be drawn for it.

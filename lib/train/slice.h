@@ -1,4 +1,4 @@
-// What the objectives share: part of a batch as tensors, and the network's logits for it. Includes LibTorch whole.
+// What the objectives share: part of a batch as tensors, and the network's features for it. Includes LibTorch whole.
 #pragma once
 
 #include <vector>
@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include "diffusion/snapshots.h"
+#include "model/autocast.h"
 #include "model/network.h"
 
 namespace gdds::train {
@@ -39,6 +40,11 @@ class Slice {
     for (std::int64_t s = 0; s < n_; ++s) values.push_back(static_cast<float>(f(time(s))));
     return torch::tensor(values).to(device_);
   }
+  // The same for each position, [n L, 1].
+  template <typename F>
+  at::Tensor of_positions(F f) const {
+    return of_times(f).view({n_, 1}).expand({n_, batch_.length}).reshape({-1, 1});
+  }
   const diffusion::SnapshotBatch& batch() const { return batch_; }
   std::int64_t first() const { return first_; }
   std::int64_t n() const { return n_; }
@@ -51,14 +57,17 @@ class Slice {
 
 inline at::Device device_of(const model::Model& model) { return model.parameters().front().value.device(); }
 
-// -log softmax(logits)[target], [n, L].
-inline at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& target) {
-  return torch::logsumexp(logits, -1) - logits.gather(-1, target.unsqueeze(-1)).squeeze(-1);
+// The scope in which a network makes its features.
+inline model::Autocast precision_of(const model::Model& model, const model::Pass& pass) {
+  const auto device = device_of(model).type();
+  return {device, pass.bf16 ? at::kBFloat16 : model::Autocast::current(device)};
 }
 
-inline at::Tensor logits_of(const model::Model& model, const diffusion::Process& process, const Slice& slice, const model::Pass& pass) {
+// Of every position, [n L, d].
+inline at::Tensor features_of(const model::Model& model, const diffusion::Process& process, const Slice& slice, const model::Pass& pass) {
   const auto sigma = slice.of_times([&](double t) { return process.schedule().Lambda(t); });
-  return dynamic_cast<const model::Network&>(model).logits(slice.xt(), sigma, pass);
+  const model::Autocast cast = precision_of(model, pass);
+  return dynamic_cast<const model::Network&>(model).features(slice.xt(), sigma, pass).flatten(0, 1);
 }
 
 }  // namespace gdds::train
