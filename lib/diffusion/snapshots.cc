@@ -249,6 +249,10 @@ SnapshotBatch read_snapshots(const h5::Input& input, std::int32_t states) {
   const auto jumps = static_cast<std::int64_t>(std::min(b.path_times.size(), b.path_states.size()));
   for (std::size_t i = 0; i < b.path_offsets.size(); ++i)
     if (b.path_offsets[i] < (i > 0 ? b.path_offsets[i - 1] : 0) || b.path_offsets[i] > jumps) reject("{}: /path/offsets: not increasing, or beyond the {} jumps", input.name(), jumps);
+  for (const double t : b.path_times)
+    if (!(t >= 0 && t <= 1)) reject("{}: /path/times: expected from 0 to 1, found {}", input.name(), t);
+  for (std::size_t i = 0; i + 1 < b.path_offsets.size(); ++i)
+    if (!std::is_sorted(b.path_times.begin() + b.path_offsets[i], b.path_times.begin() + b.path_offsets[i + 1])) reject("{}: /path/times: the jumps of a token are not in their order", input.name());
   return b;
 }
 

@@ -90,7 +90,7 @@ ModelConfig config_of(const Shapes& shapes, const ImportOptions& options, const 
 
 void ImportOptions::add_to(Options& options) {
   options.option("vocab", vocabulary, "vocabulary of the network: text8, bytes, or a file in any form that is known").placeholder("NAME|FILE");
-  options.option("posterior", posterior, "what it was trained to predict: x0 on every position, or on those that jumped").choices({"full", "jumped"});
+  options.option("posterior", posterior, "what it was trained to predict: x0 on every position, on those that jumped, or given the rest of the sequence (the bounds of MDLM, UDLM, Duo)").choices({"full", "jumped", "leave-one-out"});
   options.option("heads", heads, "attention heads; 0: as the file says, or each of width 64").range(0, 1 << 15);
   options.option("length", length, "longest sequence; 0: as the file says, or 1024").range(0, 1 << 24);
   options.option("dropout", dropout, "dropout, where training goes on").range(0, 0.99);

@@ -90,7 +90,7 @@ void Data::check_log(const std::vector<std::string>& outputs) const {
 }
 
 Run Data::run(std::function<h5::Output(const std::string&)> open) {
-  return {options_, process_, vocabulary_name_, vocabulary_, length_, data_, source_.get(), validation_.get(), std::move(open)};
+  return {options_, process_, vocabulary_name_, vocabulary_, length_, data_, source_.get(), validation_.get(), std::move(open), validation_ ? validation_file_->source().digest : ""};
 }
 
 }  // namespace gdds::train

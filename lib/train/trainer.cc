@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include <malloc.h>
 #include <sched.h>
 
 #include <nlohmann/json.hpp>
@@ -29,14 +30,20 @@ using diffusion::SnapshotBatch;
 const std::vector<std::string> kColumns = {"step", "loss", "gradient_norm", "learning_rate", "validation_loss"};
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-// All that must be the same for a run to be continued.
+// What a validation loss is of: only such can be compared.
+nlohmann::ordered_json validation_json(const Run& run) {
+  if (run.validation == nullptr) return nullptr;
+  return {{"data", run.validation_data}, {"sequences", run.options.validation_sequences}};
+}
+
+// All that must be the same for a run to be continued, and the validation, which may be another.
 std::string training_json(const Run& run) {
   const TrainOptions& o = run.options;
-  return nlohmann::ordered_json{{"objective", o.objective.objective}, {"posterior", o.objective.posterior}, {"batch_size", o.batch_size}, {"micro_batch", o.micro_batch},
+  return nlohmann::ordered_json{{"objective", o.objective.objective}, {"posterior", o.objective.predicted()}, {"batch_size", o.batch_size}, {"micro_batch", o.micro_batch},
                                 {"seed", o.seed.value}, {"times", o.time.times}, {"t_min", o.time.t_min}, {"strata", o.time.strata}, {"precision", o.bf16() ? "bf16" : "fp32"},
                                 {"learning_rate", o.optimizer.rate}, {"beta1", o.optimizer.beta1}, {"beta2", o.optimizer.beta2}, {"adam_eps", o.optimizer.eps},
                                 {"weight_decay", o.optimizer.weight_decay}, {"clip", o.optimizer.clip}, {"warm_up", o.optimizer.warm_up}, {"decay", o.optimizer.decay}, {"ema", o.optimizer.ema},
-                                {"decay_steps", o.optimizer.decay == "none" ? 0 : o.steps}, {"data", run.data}}
+                                {"decay_steps", o.optimizer.decay == "none" ? 0 : o.steps}, {"data", run.data}, {"validation", validation_json(run)}}
       .dump();
 }
 
@@ -44,7 +51,7 @@ std::string training_json(const Run& run) {
 void check_same_training(const std::string& file, const std::string& found, const std::string& wanted) {
   const auto a = nlohmann::json::parse(found, nullptr, false), b = nlohmann::json::parse(wanted);
   for (const auto& [name, value] : b.items())
-    if (!a.is_object() || !a.contains(name) || a[name] != value)
+    if (name != "validation" && (!a.is_object() || !a.contains(name) || a[name] != value))
       bad_usage("--resume: {} was trained with {} {}, and is to go on with {}", file, name, a.is_object() && a.contains(name) ? a[name].dump() : "unknown", value.dump());
 }
 
@@ -69,7 +76,7 @@ class TokensSource final : public BatchSource {
 class StreamSource final : public BatchSource {
  public:
   StreamSource(std::unique_ptr<h5::StreamReader> stream, h5::Input first, const diffusion::Process& process, const TrainOptions& o, bool paths, std::int64_t step)
-      : stream_(std::move(stream)), first_(std::move(first)), digest_(process.digest()), states_(process.states()), size_(o.batch_size), paths_(paths) {
+      : stream_(std::move(stream)), first_(std::move(first)), digest_(process.digest()), states_(process.states()), size_(o.batch_size), is_bound_(o.objective.objective == "path"), paths_(paths) {
     const std::string name = first_->name().substr(0, first_->name().rfind(':'));
     for (std::int64_t next = 0; next < step; ++next)
       if (!next_input()) reject("{}: the stream ends before step {}, where the checkpoint is", name, step);
@@ -95,6 +102,7 @@ class StreamSource final : public BatchSource {
     auto b = std::make_unique<SnapshotBatch>(diffusion::read_snapshots(*input, states_));
     if (b->n != size_) reject("{}: expected {} sequences (--batch-size), found {}", input->name(), size_, b->n);
     if (length_ > 0 && b->length != length_) reject("{}: expected sequences of {} tokens, found {}", input->name(), length_, b->length);
+    if (is_bound_ && std::any_of(b->times.begin(), b->times.end(), [](double t) { return t <= 0; })) reject("{}: /time: the bound's integrand is not finite at t = 0", input->name());
     if (paths_ && b->path_offsets.empty()) reject("{}: the objective campbell needs whole paths (gdds-noise --paths --time 1)", input->name());
     if (paths_ && std::any_of(b->times.begin(), b->times.end(), [](double t) { return t != 1; }))
       reject("{}: the objective campbell needs paths to t = 1 (gdds-noise --paths --time 1)", input->name());
@@ -106,7 +114,7 @@ class StreamSource final : public BatchSource {
   std::string digest_;
   std::int32_t states_;
   std::int64_t size_, length_ = 0;
-  bool paths_;
+  bool is_bound_, paths_;
   std::unique_ptr<SnapshotBatch> ahead_;
 };
 
@@ -131,11 +139,20 @@ void settle_threads() {
   });
 }
 
+// A step asks for the memory of the step before. Large blocks would go back to the kernel each time, to be cleared by it and
+// handed out again page by page, a sixth of the time of a small network; so they stay here.
+void keep_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 1 << 26);
+}
+
 class Trainer {
  public:
   explicit Trainer(const Run& run)
       : run_(run), options_(run.options), objective_(make_objective(options_.objective, run.process)), device_(chosen(options_.device.choose())), model_(make()),
         optimizer_(*model_, options_.optimizer) {
+    keep_memory();
     torch::set_num_threads(threads());
     settle_threads();
     if (!options_.resume.empty()) resume();
@@ -198,7 +215,8 @@ void Trainer::resume() {
   curve_ = c.curve;
   sum_ = c.pending_loss;
   summed_ = c.pending_steps;
-  best_ = c.best_validation;
+  const auto before = nlohmann::json::parse(c.training);
+  if (before.contains("validation") && before["validation"] == nlohmann::json(validation_json(run_))) best_ = c.best_validation;
   forget_the_end();
 }
 
@@ -235,10 +253,12 @@ double Trainer::step(const SnapshotBatch& batch) {
   if (tokens == 0) throw Error(Status::rejected, fmt::format("step {}: no token of the batch counts: its sequences are too short", step_));
   double loss = 0;
   for (std::int64_t first = 0; first < batch.n; first += micro) {
-    const model::Pass pass{true, options_.seed.value * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(step_) * 4096 + static_cast<std::uint64_t>(first / micro), options_.recompute, bf16_};
-    const at::Tensor part = objective_->loss(*model_, batch, first, std::min(micro, batch.n - first), pass).sum / static_cast<double>(tokens);
-    part.backward();
-    loss += part.item<double>();
+    const model::Pass pass{true, dropout_seed(options_.seed.value, step_, first / micro), options_.recompute, bf16_};
+    objective_->each_part(*model_, batch, first, std::min(micro, batch.n - first), pass, [&](const at::Tensor& sum) {
+      const at::Tensor part = sum / static_cast<double>(tokens);
+      part.backward();
+      loss += part.item<double>();
+    });
   }
   norm_ = optimizer_.gradient_norm();
   if (!std::isfinite(loss)) fail_numerically("the loss");
@@ -265,9 +285,8 @@ double Trainer::validate() {
   std::int64_t tokens = 0;
   for (std::int64_t first = 0; first < count; first += options_.micro_batch) {
     const SnapshotBatch batch = source.batch(static_cast<std::uint64_t>(first), std::min(options_.micro_batch, count - first));
-    const LossSum part = objective_->loss(*average_, batch, 0, batch.n, {.bf16 = bf16_});
-    sum += part.sum.item<double>();
-    tokens += part.tokens;
+    objective_->each_part(*average_, batch, 0, batch.n, {.bf16 = bf16_}, [&](const at::Tensor& part) { sum += part.item<double>(); });
+    tokens += objective_->tokens(batch, 0, batch.n);
   }
   if (tokens == 0) throw Error(Status::rejected, fmt::format("{}: no token counts: its sequences are too short", options_.validation));
   return sum / static_cast<double>(tokens);

@@ -71,6 +71,7 @@ struct Run {
   const diffusion::Sequences* validation = nullptr;  // none: no validation
   // Opens the checkpoint, "" for the last one and ".best" for the best; called each time one is written.
   std::function<h5::Output(const std::string& suffix)> open;
+  std::string validation_data = {};  // digest of the validation file
 };
 
 struct TrainSummary {
@@ -83,6 +84,11 @@ struct TrainSummary {
 std::string with_suffix(const std::string& path, const std::string& suffix);
 // "LibTorch 2.14.1", for --version.
 std::string torch_version();
+
+// Of the dropout of a micro-batch, the part-th of a step.
+constexpr std::uint64_t dropout_seed(std::uint64_t seed, std::int64_t step, std::int64_t part) {
+  return mixed(mixed(mixed(0x64726f70, seed), static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(part));
+}
 
 // Runs until the steps or the minutes are over, or the stream ends; throws Stopped after a signal, once saved.
 TrainSummary train(const Run& run);
