@@ -1,6 +1,7 @@
 # judges.py PROGRAM FOLDER [GGUF]: GPT-2 and Llama in PyPI's torch, in double precision, written from their published
-# descriptions: the logits of PROGRAM (judge-logits) are the same to 1e-3 on the same weights. These are random ones in FOLDER,
-# at the widths of all four sizes of GPT-2 and in every way of storing numbers that GGUF has here, and those of the real GGUF.
+# descriptions: the logits of PROGRAM (judge-logits) are the same on the same weights, up to a few times the rounding that was
+# found. These are random ones in FOLDER, at the widths of all four sizes of GPT-2 and in every way of storing numbers that GGUF
+# has here, and those of the real GGUF.
 import json, os, struct, subprocess, sys
 import numpy as np, torch
 from torch import nn
@@ -10,21 +11,21 @@ program, folder, *real = sys.argv[1:]
 draw = torch.Generator().manual_seed(20261118)
 torch.set_grad_enabled(False)
 torch.set_num_threads(2)
-WORST = 1e-3
+WORST = {"GPT-2": 2e-5, "Llama": 6e-5, "real": 2.4e-4}  # found: 4.3e-6, 2.0e-5, and 7.7e-5 of SmolLM2
 environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}  # ours needs no stand-ins
 
 def normal(*shape, scale, middle=0.0):
     return middle + scale * torch.randn(*shape, generator=draw)
 
-def compare(what, path, ids, expected):
+def compare(kind, what, path, ids, expected):
     answer = subprocess.run([program, path, *map(str, ids)], capture_output=True, env=environment)
     if answer.returncode != 0:
         sys.exit(f"{what}: {answer.stderr.decode()}")
     ours = torch.from_numpy(np.frombuffer(answer.stdout, dtype=np.float32).copy()).double().view(expected.shape)
     difference, spread = (ours - expected).abs().max().item(), expected.std().item()
     print(f"{what}: {ours.numel()} logits, standard deviation {spread:.3f}, largest difference {difference:.2e}")
-    if not difference < WORST or not spread > 0.5:
-        sys.exit(f"{what}: allowed are a difference of {WORST} and a standard deviation above 0.5")
+    if not difference < WORST[kind] or not spread > 0.5:
+        sys.exit(f"{what}: allowed are a difference of {WORST[kind]} and a standard deviation above 0.5")
 
 # Attention by explicit weights; q k v [heads, length, width].
 def attention(q, k, v):
@@ -220,13 +221,13 @@ def some_ids(tokens, length):
 for d, blocks in ((768, 12), (1024, 3), (1280, 2), (1600, 2)):
     w, ids = random_gpt2(d, blocks), some_ids(300, 40)
     write_safetensors(folder + "/gpt2.safetensors", w)
-    compare(f"GPT-2, {d} wide, {blocks} blocks", folder + "/gpt2.safetensors", ids, gpt2(w, ids, blocks))
+    compare("GPT-2", f"GPT-2, {d} wide, {blocks} blocks", folder + "/gpt2.safetensors", ids, gpt2(w, ids, blocks))
 for kind, tied in (("F32", True), ("F16", False), ("BF16", False), ("Q8_0", True), ("Q4_0", False), ("Q4_1", True)):
     write_random_llama(folder + "/llama.gguf", kind, tied)
     keys, w = read_gguf(folder + "/llama.gguf")
     ids = some_ids(260, 50)
-    compare(f"Llama, {kind}{', tied' if tied else ''}", folder + "/llama.gguf", ids, llama(keys, w, ids))
+    compare("Llama", f"Llama, {kind}{', tied' if tied else ''}", folder + "/llama.gguf", ids, llama(keys, w, ids))
 for path in real:
     keys, w = read_gguf(path)
     ids = some_ids(w["token_embd.weight"].shape[0], 32)
-    compare(f"{keys['general.name']}", path, ids, llama(keys, w, ids))
+    compare("real", keys["general.name"], path, ids, llama(keys, w, ids))
