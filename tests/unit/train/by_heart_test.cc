@@ -1,6 +1,7 @@
 // What training reaches, against what is possible. Eight sequences, equally likely: given x_t, Bayes' rule over the eight says
 // how likely each is, so the best network there can be is known, for every process and objective. Training gets within a
-// few hundredths of a nat of it, and it is itself near zero, since the eight are learnt by heart. Tokens that know nothing
+// few hundredths of a nat of it, and it is itself near zero, since the eight are learnt by heart. How near is said for each: about
+// twice what was found with this seed, with others and with the rounding of older processors, and .03 at most. Tokens that know nothing
 // of each other: the trained loss is their entropy (MATH 9). One token alone: the Campbell loss is an integral.
 #include <algorithm>
 #include <cmath>
@@ -174,7 +175,8 @@ class ByHeart : public testing::Test {
     }
     return out;
   }
-  void learns(const std::string& name, std::size_t word_length = 1) {
+  // To within `above` of the best.
+  void learns(const std::string& name, double above, std::size_t word_length = 1) {
     const auto p = process(name);
     const Tokens tokens = eight(word_length);
     const auto net = trained(p, tokens);
@@ -183,7 +185,7 @@ class ByHeart : public testing::Test {
     RecordProperty("loss", std::to_string(found[0].value));
     RecordProperty("best", std::to_string(found[1].value));
     printf("  %s %s %s: loss %.4f, best possible %.4f\n", options_.objective.objective.c_str(), options_.objective.posterior.c_str(), name.c_str(), found[0].value, found[1].value);
-    EXPECT_LT(found[0].value, found[1].value + 0.03);
+    EXPECT_LT(found[0].value, found[1].value + above) << name;
     EXPECT_GT(found[0].value, found[1].value - 0.005) << "better than the best";
     EXPECT_LT(found[0].value, 0.25) << "of log 9 = 2.2 at first";
   }
@@ -192,26 +194,36 @@ class ByHeart : public testing::Test {
   TrainOptions options_;
 };
 
-class Snapshot : public ByHeart, public testing::WithParamInterface<const char*> {};
-class Path : public ByHeart, public testing::WithParamInterface<const char*> {};
-const auto kProcesses = testing::Values("absorb", "uniform", "hybrid", "sik-knn gauss", "sik-knn cosine", "sik-dense cosine", "hierarchical 2.5", "mask-rates", "matrix");
-std::string test_name(const testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
+struct Learnt {
+  const char* process;
+  double above;  // the best
+};
+void PrintTo(const Learnt& learnt, std::ostream* out) { *out << learnt.process; }
+class Snapshot : public ByHeart, public testing::WithParamInterface<Learnt> {};
+class Path : public ByHeart, public testing::WithParamInterface<Learnt> {};
+std::string test_name(const testing::TestParamInfo<Learnt>& info) {
+  std::string name = info.param.process;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(ByHeart, Snapshot, kProcesses, test_name);
-INSTANTIATE_TEST_SUITE_P(ByHeart, Path, kProcesses, test_name);
+INSTANTIATE_TEST_SUITE_P(ByHeart, Snapshot,
+                         testing::Values(Learnt{"absorb", 0.015}, Learnt{"uniform", 0.025}, Learnt{"hybrid", 0.03}, Learnt{"sik-knn gauss", 0.03}, Learnt{"sik-knn cosine", 0.03},
+                                         Learnt{"sik-dense cosine", 0.03}, Learnt{"hierarchical 2.5", 0.02}, Learnt{"mask-rates", 0.01}, Learnt{"matrix", 0.03}),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(ByHeart, Path,
+                         testing::Values(Learnt{"absorb", 0.012}, Learnt{"uniform", 0.015}, Learnt{"hybrid", 0.015}, Learnt{"sik-knn gauss", 0.025}, Learnt{"sik-knn cosine", 0.01},
+                                         Learnt{"sik-dense cosine", 0.017}, Learnt{"hierarchical 2.5", 0.03}, Learnt{"mask-rates", 0.008}, Learnt{"matrix", 0.03}),
+                         test_name);
 
 TEST_P(Snapshot, EightSequences) {
   options_.steps = 700;
-  learns(GetParam());
+  learns(GetParam().process, GetParam().above);
 }
 
 TEST_P(Path, EightSequences) {
   options_.objective.objective = "path";
-  learns(GetParam());
+  learns(GetParam().process, GetParam().above);
 }
 
 TEST_F(ByHeart, WordsOfFourTokens) {
@@ -219,13 +231,15 @@ TEST_F(ByHeart, WordsOfFourTokens) {
   options_.model.blocks = 4;
   options_.model.rotary_base = 100;  // short sequences
   options_.optimizer.rate = 2e-3;
-  learns("absorb", 4);
+  learns("absorb", 0.03, 4);
 }
 
 TEST_F(ByHeart, JumpedPosterior) {
   options_.objective.posterior = "jumped";
   options_.steps = 700;
-  for (const char* name : {"absorb", "uniform", "sik-knn gauss"}) learns(name);
+  learns("absorb", 0.012);
+  learns("uniform", 0.025);
+  learns("sik-knn gauss", 0.03);
 }
 
 // The first tokens differ, and after one of them the rest is known.
@@ -241,7 +255,7 @@ TEST_F(ByHeart, CampbellOnAbsorb) {
   const auto p = process("absorb");
   const Mean loss = losses(p, {trained(p, eight()).get()}, eight(), 64)[0];
   printf("  campbell absorb: loss %.4f, best possible %.4f\n", loss.value, std::log(8.0) / kLength);
-  EXPECT_LT(loss.value, std::log(8.0) / kLength + 0.03);
+  EXPECT_LT(loss.value, std::log(8.0) / kLength + 0.005);
   EXPECT_GT(loss.value, std::log(8.0) / kLength - 0.005) << "better than the best";
 }
 
@@ -267,7 +281,8 @@ double campbell_integral(const diffusion::Specimen& specimen, const std::vector<
   return sum;
 }
 
-// 6 standard errors (2e-9), and as much above as training may leave.
+// 6 standard errors (2e-9), and as much above as training may leave. The paths that are measured on are the same on every machine,
+// and so is most of the difference, up to .015 of the best; twice that is allowed.
 TEST_F(ByHeart, CampbellOnPathsOfManyJumps) {
   const Tokens tokens = {{0}, {0}, {0}, {0}, {1}, {1}, {2}, {3}};
   const std::vector<double> p = {0.5, 0.25, 0.125, 0.125, 0, 0, 0, 0, 0};
@@ -280,13 +295,14 @@ TEST_F(ByHeart, CampbellOnPathsOfManyJumps) {
     const auto shared = process(name);
     const Mean loss = losses(shared, {trained(shared, tokens).get()}, tokens, 512)[0];
     printf("  campbell %s: loss %.4f +- %.4f, best possible %.4f\n", name, loss.value, loss.error, best);
-    EXPECT_NEAR(loss.value, best, 6 * loss.error + 0.005 * best) << name;
-    EXPECT_LT(loss.error, 0.02 * best) << name;
+    EXPECT_NEAR(loss.value, best, std::min(6 * loss.error + 0.005 * best, 0.03 * best)) << name;
+    EXPECT_LT(loss.error, (shared->name() == "matrix" ? 0.02 : 0.013) * best) << name;
   }
 }
 
 // MATH 9, with a network that was trained: path gives the entropy of i.i.d. tokens, snapshot on absorb half of it, though no
 // model can do better. Tokens that the network has not seen; 6 standard errors (2e-9) and what t below 1e-3 leaves out.
+// The noise that is measured on is the same on every machine, and so is the difference but for 1e-3: about twice that is allowed.
 TEST_F(ByHeart, TokensThatKnowNothingOfEachOther) {
   const std::vector<double> p = {0.35, 0.25, 0.15, 0.1, 0.06, 0.05, 0.03, 0.01};
   double entropy = 0;
@@ -305,15 +321,16 @@ TEST_F(ByHeart, TokensThatKnowNothingOfEachOther) {
   options_.optimizer.rate = 2e-3;
   struct Case {
     const char *objective, *process;
-    double expected;
+    double expected, difference, error;
   };
-  for (const Case& c : {Case{"path", "absorb", entropy}, Case{"path", "uniform", entropy}, Case{"path", "sik-knn gauss", entropy}, Case{"snapshot", "absorb", entropy / 2}}) {
+  for (const Case& c : {Case{"path", "absorb", entropy, 0.012, 0.026}, Case{"path", "uniform", entropy, 0.01, 0.05}, Case{"path", "sik-knn gauss", entropy, 0.018, 0.05},
+                        Case{"snapshot", "absorb", entropy / 2, 0.005, 0.031}}) {
     options_.objective.objective = c.objective;
     const auto shared = process(c.process);
     const Mean loss = losses(shared, {trained(shared, seen).get()}, fresh, 1024)[0];
     printf("  i.i.d. %s %s: loss %.4f +- %.4f, expected %.4f\n", c.objective, c.process, loss.value, loss.error, c.expected);
-    EXPECT_NEAR(loss.value, c.expected, 6 * loss.error + 2e-3) << c.objective << " " << c.process;
-    EXPECT_LT(loss.error, 0.05) << c.objective << " " << c.process;
+    EXPECT_NEAR(loss.value, c.expected, std::min(6 * loss.error + 2e-3, c.difference)) << c.objective << " " << c.process;
+    EXPECT_LT(loss.error, c.error) << c.objective << " " << c.process;
   }
 }
 

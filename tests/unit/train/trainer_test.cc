@@ -1,5 +1,6 @@
 // Training keeps its promises: resumed is uninterrupted, a pipe is the built-in noising, micro-batches add up, threads change
 // nothing but the rounding, a loss that is not finite ends the run.
+#include <algorithm>
 #include <cmath>
 
 #include <torch/torch.h>
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "base/seed.h"
 #include "base/threads.h"
 #include "diffusion/snapshots.h"
 #include "support/folder.h"
@@ -205,6 +207,23 @@ TEST_F(Training, ValidationIsOfTheAveragedWeights) {
     EXPECT_GT(std::abs(themselves - averaged), 0.01 * averaged) << objective;
     EXPECT_EQ(summary.best_validation, std::min(c.curve[4], c.curve[9])) << objective;
   }
+}
+
+// No two micro-batches of a few seeds, no two blocks in them and no two places in a block have the same seed of their dropout.
+TEST(DropoutSeed, IsUsedOnce) {
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    for (std::int64_t step = 0; step <= 50; ++step)
+      for (std::int64_t part = 0; part <= 5000; ++part) {
+        const std::uint64_t own = dropout_seed(seed, step, part);
+        all.push_back(own);
+        for (std::uint64_t block = 0; block < 3; ++block) {
+          all.push_back(mixed(own, block));
+          for (std::uint64_t place = 0; place < 2; ++place) all.push_back(mixed(mixed(own, block), place));
+        }
+      }
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
 }
 
 // The same batch at each step.
