@@ -305,7 +305,7 @@ class Table final : public model::Network {
   Table(const Process& process, const at::Tensor& logits) : Network(config(process), module(logits)) {}
   at::Tensor features(const at::Tensor&, const at::Tensor&, const model::Pass&) const override { return parameters()[0].value; }
   at::Tensor readout(const at::Tensor& features) const override { return features; }
-  model::Output output() const override { return {torch::eye(config().m), torch::zeros({config().m})}; }
+  model::Output output() const override { return {torch::eye(Model::config().m), torch::zeros({Model::config().m})}; }
 
  private:
   static model::ModelConfig config(const Process& process) {
