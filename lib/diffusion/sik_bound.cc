@@ -128,6 +128,26 @@ Source draw_source(const Rows& rows, std::int32_t xt, std::int32_t x0, double q_
   return out;
 }
 
+// y ~ K_t(. | x0) given that it is neither x0 nor x_t: from draws in which something happened, a last reset or a jump. Its
+// weight is the probability of such y; where they are so rare that no draw would end, it is that of one draw, or none.
+struct Elsewhere {
+  std::int32_t token;
+  double weight;
+};
+Elsewhere draw_elsewhere(const Rows& rows, std::int32_t xt, std::int32_t x0, double q_others, TokenRandom& random) {
+  constexpr double kRare = 1e-3;
+  const double no_reset = rows.kept * (1 - rows.powers[0]), something = 1 - rows.kept + no_reset;
+  for (;;) {
+    const bool reset = random.unit() * something >= no_reset;
+    std::int32_t y = reset ? static_cast<std::int32_t>(random.unit() * rows.process.m()) : x0;
+    const std::span<const double> jumps = reset ? std::span(rows.resets) : std::span(rows.powers).subspan(1);
+    for (std::int32_t n = draw_index(jumps, random.unit()) + (reset ? 0 : 1); n > 0; --n) y = rows.process.neighbour(y, random);
+    const bool counts = y != x0 && y != xt;
+    if (q_others < kRare * something) return {y, counts ? something : 0};
+    if (counts) return {y, q_others};
+  }
+}
+
 std::uint64_t number_of(const SnapshotBatch& batch, std::int64_t s) {
   const auto at = static_cast<std::size_t>(s);
   return std::bit_cast<std::uint64_t>(batch.times[at]) + (static_cast<std::uint64_t>(batch.sequences[at]) << 20);
@@ -140,7 +160,7 @@ class SequenceRows {
  public:
   explicit SequenceRows(const SikKnnProcess& process) : process_(process), level_(process.m()), total_(process.m()) {}
 
-  void make(const SnapshotBatch& batch, std::int64_t first, std::int64_t s, std::uint64_t number, const std::vector<std::int32_t>& again, BoundRows& out, std::vector<TokenRows>& made, std::atomic<std::int64_t>& entries) {
+  void make(const SnapshotBatch& batch, std::int64_t first, std::int64_t s, std::uint64_t number, BoundRows& out, std::vector<TokenRows>& made, std::atomic<std::int64_t>& entries) {
     const double t = batch.times[static_cast<std::size_t>(first + s)], f = process_.schedule().f(t), a = f * process_.clocks().a_of(t);
     const Rows rows(process_, t);
     for (std::int64_t l = 0; l < batch.length && entries.load(std::memory_order_relaxed) <= kMostEntries; ++l) {
@@ -149,11 +169,14 @@ class SequenceRows {
       TokenRandom random(kSeed, kernels::kForBounds, number, static_cast<std::uint32_t>(l));
       const auto row = [&](std::size_t i, std::int32_t y) { return make_row(rows, x0, y, BoundRows::kRows * here + i, made[here][i], out, entries); };
       const double q_xt = row(0, xt);
-      row(1, x0);
+      const double q_others = std::max(0.0, 1 - q_xt - (x0 == xt ? 0 : row(1, x0)));
+      if (x0 == xt) row(1, x0);
       reached_from(rows, x0, level_, total_, current_, reached_);
       const Source source = draw_source(rows, xt, x0, q_xt, reached_, random.unit());
       row(2, source.token);
-      row(3, again[here]);
+      const Elsewhere elsewhere = draw_elsewhere(rows, xt, x0, q_others, random);
+      row(3, elsewhere.token);
+      out.elsewhere[here] = static_cast<float>(elsewhere.weight);
       out.from_x0[here] = static_cast<float>(a * source.from_x0);
       out.semantic[here] = static_cast<float>(a * source.weight);
       out.reset[here] = static_cast<float>(f * process_.clocks().r_of(t) / process_.m());
@@ -184,16 +207,12 @@ BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, s
   const auto tokens = static_cast<std::size_t>(n * batch.length);
   std::vector<std::uint64_t> numbers;
   for (std::int64_t s = first; s < first + n; ++s) numbers.push_back(number_of(batch, s));
-  std::vector<std::int32_t> again(tokens);
-  std::vector<std::uint8_t> jumped(tokens);
-  process.noise({batch.x0.data() + first * batch.length, numbers.data(), n, batch.length, kSeed, again.data(), jumped.data()},
-                std::span(batch.times).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)));
 
   BoundRows out;
   out.tokens.resize(BoundRows::kRows * tokens);
   out.v.resize(BoundRows::kRows * tokens);
   out.q.resize(BoundRows::kRows * tokens);
-  for (auto* part : {&out.from_x0, &out.semantic, &out.reset}) part->resize(tokens);
+  for (auto* part : {&out.from_x0, &out.semantic, &out.reset, &out.elsewhere}) part->resize(tokens);
   std::vector<TokenRows> made(tokens);
   std::atomic<std::int64_t> entries = 0;
   process.spread_of(0);
@@ -201,7 +220,7 @@ BoundRows bound_rows(const SikKnnProcess& process, const SnapshotBatch& batch, s
   {
     SequenceRows rows(process);
 #pragma omp for schedule(dynamic, 1)
-    for (std::int64_t s = 0; s < n; ++s) rows.make(batch, first, s, numbers[static_cast<std::size_t>(s)], again, out, made, entries);
+    for (std::int64_t s = 0; s < n; ++s) rows.make(batch, first, s, numbers[static_cast<std::size_t>(s)], out, made, entries);
   }
   if (entries > kMostEntries)
     fail("path on sik-knn: the kernel reaches so many tokens within a few jumps that {} sequences need more than {} numbers; take a smaller --micro-batch, or a sharper kernel (--epsilon)", n, kMostEntries);

@@ -6,7 +6,8 @@
 // Where a kernel is so diffuse that a few jumps reach most tokens, E_t l is made for all of them by powers of F, whose number
 // and weights are given here, and both sums are exact. Where it is sharp, p is wanted at four tokens of each position only,
 // p(y) = sum_x e^{-R_t} E_t(y, x) l(x) + v_t(y), from sparse rows of E_t, which are made here: x_t, x0, and a draw for each
-// sum, which makes it an unbiased estimate: y ~ q for KL, and for the first sum y with a probability near that of its term.
+// sum, which makes it an unbiased estimate: for KL, whose terms of x_t and x0 are known then, y ~ q among all others, and for
+// the first sum y with a probability near that of its term.
 // Where x_t was reached from y by one unlikely jump, rho_0(y) is as large as F(x_t, y) is small: a draw of F(x_t, .) alone would
 // find it next to never, and be enormous when it does. y = x0, the worst, is taken out of it and counted exactly.
 #pragma once
@@ -20,7 +21,7 @@
 
 namespace gdds::diffusion {
 
-// For each token of a few sequences four rows, in this order: of x_t, of x0, of a y != x0 that jumps to x_t, of y ~ K_t(. | x0).
+// For each token of a few sequences four rows, in this order: of x_t, of x0, of a y != x0 that jumps to x_t, of y ~ K_t(. | x0), neither x0 nor x_t.
 struct BoundRows {
   static constexpr std::int64_t kRows = 4;
   std::vector<std::int64_t> tokens;  // [4 tokens], y
@@ -32,6 +33,7 @@ struct BoundRows {
   std::vector<float> from_x0;        // [tokens], a(t) F(x_t, x0)
   std::vector<float> semantic;       // [tokens], a(t) F(x_t, y) over the probability with which y was drawn; 0 where there is none
   std::vector<float> reset;          // [tokens], r(t)/m
+  std::vector<float> elsewhere;      // [tokens], 1 - K_t(x0 | x0) - K_t(x_t | x0), the weight of the fourth row in KL
 };
 
 // Of sequences first ... first + n - 1. The draws depend on each sequence and its time alone. What is left out of a row

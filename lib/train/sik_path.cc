@@ -86,13 +86,16 @@ class SikPathObjective final : public Objective {
       return torch::from_blob(const_cast<float*>(values.data() + each * begin), {count, each}, torch::kFloat).to(logits.device());
     };
     const at::Tensor p = products(rows, torch::softmax(logits, -1), begin), q = part(rows.q, BoundRows::kRows);
+    const at::Tensor tokens = torch::from_blob(const_cast<std::int64_t*>(rows.tokens.data() + BoundRows::kRows * begin), {count, BoundRows::kRows}, torch::kInt64);
+    const at::Tensor other_x0 = (tokens.select(1, 0) != tokens.select(1, 1)).to(logits.device());
     enum { kXt, kX0, kSource, kAgain };
     const auto column = [](const at::Tensor& x, std::int64_t y) { return x.select(1, y); };
     const at::Tensor p_xt = column(p, kXt), q_xt = column(q, kXt);
     const auto term = [&](std::int64_t y) { return g(column(q, y) / q_xt, column(p, y) / p_xt); };
-    const at::Tensor all = sum_of_g(torch::log(column(q, kAgain) / column(p, kAgain)), q_xt, p_xt);
-    const auto rate = [&](const std::vector<float>& rates) { return part(rates, 1).squeeze(1); };
-    return rate(rows.from_x0) * term(kX0) + rate(rows.semantic) * term(kSource) + rate(rows.reset) * all;
+    const auto of = [&](const std::vector<float>& values) { return part(values, 1).squeeze(1); };
+    const auto log_ratio = [&](std::int64_t y) { return torch::log(column(q, y) / column(p, y)); };
+    const at::Tensor kl = q_xt * log_ratio(kXt) + other_x0 * column(q, kX0) * log_ratio(kX0) + of(rows.elsewhere) * log_ratio(kAgain);
+    return of(rows.from_x0) * term(kX0) + of(rows.semantic) * term(kSource) + of(rows.reset) * sum_of_g(kl, q_xt, p_xt);
   }
 
   // p of four tokens of each position, [P, 4]: rows of e^{-R} E times l [P, m], plus v.

@@ -426,6 +426,10 @@ TEST(Objective, BoundRowsAreThoseOfTheMatrices) {
     } else {
       EXPECT_EQ(token(2), b.xt[at]);
     }
+    const double others = 1 - q[static_cast<std::size_t>(b.xt[at])] - (b.xt[at] == b.x0[at] ? 0 : q[static_cast<std::size_t>(b.x0[at])]);
+    EXPECT_NEAR(rows.elsewhere[i], others, 1e-4 * others + 1e-6);
+    EXPECT_NE(token(3), b.x0[at]);
+    EXPECT_NE(token(3), b.xt[at]);
     for (std::size_t r = 4 * i; r < 4 * i + 4; ++r) {
       double found = rows.v[r];
       for (auto e = static_cast<std::size_t>(rows.begin[r]); e < static_cast<std::size_t>(rows.begin[r + 1]); ++e) found += rows.weights[e] * l[static_cast<std::size_t>(rows.ids[e])];
