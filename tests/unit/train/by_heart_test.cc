@@ -128,6 +128,13 @@ class ByHeart : public testing::Test {
     output.write("/tokens", {tokens.size(), tokens[0].size()}, std::span<const std::uint16_t>(flat));
     output.commit();
   }
+  // What a posterior takes that is not sharp everywhere.
+  void long_run() {
+    options_.batch_size = options_.micro_batch = 32;
+    options_.steps = 700;
+    options_.optimizer.rate = 5e-3;
+    options_.optimizer.ema = 0.99;
+  }
   std::shared_ptr<const Process> process(const std::string& name) const {
     for (auto& specimen : diffusion::zoo({}, folder_))
       if (specimen.name == name) return std::move(specimen.process);
@@ -175,8 +182,8 @@ class ByHeart : public testing::Test {
     }
     return out;
   }
-  // To within `above` of the best.
-  void learns(const std::string& name, double above, std::size_t word_length = 1) {
+  // To within 0.025 of the best, about twice what a few seeds and other processors' rounding gave at most.
+  void learns(const std::string& name, std::size_t word_length = 1) {
     const auto p = process(name);
     const Tokens tokens = eight(word_length);
     const auto net = trained(p, tokens);
@@ -185,61 +192,52 @@ class ByHeart : public testing::Test {
     RecordProperty("loss", std::to_string(found[0].value));
     RecordProperty("best", std::to_string(found[1].value));
     printf("  %s %s %s: loss %.4f, best possible %.4f\n", options_.objective.objective.c_str(), options_.objective.posterior.c_str(), name.c_str(), found[0].value, found[1].value);
-    EXPECT_LT(found[0].value, found[1].value + above) << name;
+    EXPECT_LT(found[0].value, found[1].value + 0.025) << name;
     EXPECT_GT(found[0].value, found[1].value - 0.005) << "better than the best";
-    EXPECT_LT(found[0].value, 0.25) << "of log 9 = 2.2 at first";
+    EXPECT_LT(found[1].value, 0.25) << "the best, of log 9 = 2.2 at first";
   }
 
   test::Folder folder_;
   TrainOptions options_;
 };
 
-struct Learnt {
-  const char* process;
-  double above;  // the best
-};
-void PrintTo(const Learnt& learnt, std::ostream* out) { *out << learnt.process; }
-class Snapshot : public ByHeart, public testing::WithParamInterface<Learnt> {};
-class Path : public ByHeart, public testing::WithParamInterface<Learnt> {};
-std::string test_name(const testing::TestParamInfo<Learnt>& info) {
-  std::string name = info.param.process;
+class Snapshot : public ByHeart, public testing::WithParamInterface<const char*> {};
+class Path : public ByHeart, public testing::WithParamInterface<const char*> {};
+const auto kProcesses = testing::Values("absorb", "uniform", "hybrid", "sik-knn gauss", "sik-knn cosine", "sik-dense cosine", "hierarchical 2.5", "mask-rates", "matrix");
+std::string test_name(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(ByHeart, Snapshot,
-                         testing::Values(Learnt{"absorb", 0.015}, Learnt{"uniform", 0.025}, Learnt{"hybrid", 0.03}, Learnt{"sik-knn gauss", 0.03}, Learnt{"sik-knn cosine", 0.03},
-                                         Learnt{"sik-dense cosine", 0.03}, Learnt{"hierarchical 2.5", 0.02}, Learnt{"mask-rates", 0.01}, Learnt{"matrix", 0.03}),
-                         test_name);
-INSTANTIATE_TEST_SUITE_P(ByHeart, Path,
-                         testing::Values(Learnt{"absorb", 0.012}, Learnt{"uniform", 0.015}, Learnt{"hybrid", 0.015}, Learnt{"sik-knn gauss", 0.025}, Learnt{"sik-knn cosine", 0.01},
-                                         Learnt{"sik-dense cosine", 0.017}, Learnt{"hierarchical 2.5", 0.03}, Learnt{"mask-rates", 0.008}, Learnt{"matrix", 0.03}),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(ByHeart, Snapshot, kProcesses, test_name);
+INSTANTIATE_TEST_SUITE_P(ByHeart, Path, kProcesses, test_name);
 
 TEST_P(Snapshot, EightSequences) {
-  options_.steps = 700;
-  learns(GetParam().process, GetParam().above);
+  long_run();
+  learns(GetParam());
 }
 
 TEST_P(Path, EightSequences) {
   options_.objective.objective = "path";
-  learns(GetParam().process, GetParam().above);
+  options_.batch_size = options_.micro_batch = 32;
+  options_.steps = 450;
+  learns(GetParam());
 }
 
 TEST_F(ByHeart, WordsOfFourTokens) {
-  options_.steps = 1500;
+  long_run();
+  options_.steps = 1000;
   options_.model.blocks = 4;
   options_.model.rotary_base = 100;  // short sequences
   options_.optimizer.rate = 2e-3;
-  learns("absorb", 0.03, 4);
+  learns("absorb", 4);
 }
 
 TEST_F(ByHeart, JumpedPosterior) {
   options_.objective.posterior = "jumped";
-  options_.steps = 700;
-  learns("absorb", 0.012);
-  learns("uniform", 0.025);
-  learns("sik-knn gauss", 0.03);
+  long_run();
+  for (const char* name : {"absorb", "uniform", "sik-knn gauss"}) learns(name);
 }
 
 // The first tokens differ, and after one of them the rest is known.
