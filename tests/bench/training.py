@@ -1,15 +1,15 @@
-# training.py BIN FOLDER PRECISION...: gdds-train and a training loop in PyPI's torch, in turns. Ours is timed as the tool, by
+# training.py BIN FOLDER NETWORK|"" PRECISION...: gdds-train and a training loop in PyPI's torch, in turns. Ours is timed as the tool, by
 # the difference of a long run and a short one, which have starting up and saving in common; theirs after a step to warm up.
 import math, os, statistics, subprocess, sys, time
 import h5py, numpy as np, torch
 from torch import nn
 from torch.nn import functional as F
 
-bin, folder, *precisions = sys.argv[1:]
+bin, folder, only, *precisions = sys.argv[1:]
 environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}  # ours needs no stand-ins
 torch.set_num_threads(len(os.sched_getaffinity(0)))
 # name, width, blocks, heads, tokens, batch, length, steps of a round
-SETTINGS = [("tiny", 128, 4, 4, 2048, 32, 128, 16), ("small", 768, 12, 12, 50257, 8, 256, 2)]
+SETTINGS = [("tiny", 128, 4, 4, 2048, 32, 128, 16), ("small", 768, 12, 12, 50257, 8, 256, 4)]
 ROUNDS = 3
 
 def rotate(x, cos, sin):
@@ -81,6 +81,8 @@ def write_tokens(path, rows):
 
 print("network\tprecision\twhat\tbest tokens/s\tmedian tokens/s\ttimes torch")
 for name, d, blocks, heads, tokens, batch, length, steps in SETTINGS:
+    if only not in ("", name):
+        continue
     rows = np.random.default_rng(1).integers(0, tokens, (64 * batch, length))
     rows[0, 0] = tokens - 1
     write_tokens(f"{folder}/tokens.h5", rows)
