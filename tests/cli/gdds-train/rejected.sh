@@ -36,6 +36,8 @@ fails --batch-size 4 --objective campbell --process uniform.h5 stream.h5 -o m.h5
 gdds-noise -q --process uniform --paths --batch-size 4 --batches 2 tokens.h5 -o short-paths.h5
 fails --batch-size 4 --objective campbell --process uniform.h5 short-paths.h5 -o m.h5
 fails --objective path --t-min 0 tokens.h5 -o m.h5
+gdds-noise -q --process uniform --time 0 --batch-size 4 --batches 1 tokens.h5 -o at-zero.h5
+fails --batch-size 4 --objective path --process uniform.h5 at-zero.h5 -o m.h5
 sample tokens before.h5 --sequences 9
 cp tokens.h5 copy.h5
 fails --log-file ./tokens.h5 tokens.h5 -o m.h5
