@@ -168,9 +168,7 @@ class SequenceRows {
       const std::int32_t x0 = batch.x0[there], xt = batch.xt[there];
       TokenRandom random(kSeed, kernels::kForBounds, number, static_cast<std::uint32_t>(l));
       const auto row = [&](std::size_t i, std::int32_t y) { return make_row(rows, x0, y, BoundRows::kRows * here + i, made[here][i], out, entries); };
-      const double q_xt = row(0, xt);
-      const double q_others = std::max(0.0, 1 - q_xt - (x0 == xt ? 0 : row(1, x0)));
-      if (x0 == xt) row(1, x0);
+      const double q_xt = row(0, xt), q_x0 = row(1, x0), q_others = std::max(0.0, 1 - q_xt - (x0 == xt ? 0 : q_x0));
       reached_from(rows, x0, level_, total_, current_, reached_);
       const Source source = draw_source(rows, xt, x0, q_xt, reached_, random.unit());
       row(2, source.token);

@@ -1,7 +1,6 @@
 // What training reaches, against what is possible. Eight sequences, equally likely: given x_t, Bayes' rule over the eight says
 // how likely each is, so the best network there can be is known, for every process and objective. Training gets within a
-// few hundredths of a nat of it, and it is itself near zero, since the eight are learnt by heart. How near is said for each: about
-// twice what was found with this seed, with others and with the rounding of older processors, and .03 at most. Tokens that know nothing
+// few hundredths of a nat of it, and it is itself near zero, since the eight are learnt by heart. Tokens that know nothing
 // of each other: the trained loss is their entropy (MATH 9). One token alone: the Campbell loss is an integral.
 #include <algorithm>
 #include <cmath>
@@ -182,7 +181,7 @@ class ByHeart : public testing::Test {
     }
     return out;
   }
-  // To within 0.025 of the best, about twice what a few seeds and other processors' rounding gave at most.
+  // To within 0.025 of the best: of two seeds and all processes .0143 was the most, and .020 with words of four tokens.
   void learns(const std::string& name, std::size_t word_length = 1) {
     const auto p = process(name);
     const Tokens tokens = eight(word_length);
@@ -194,7 +193,7 @@ class ByHeart : public testing::Test {
     printf("  %s %s %s: loss %.4f, best possible %.4f\n", options_.objective.objective.c_str(), options_.objective.posterior.c_str(), name.c_str(), found[0].value, found[1].value);
     EXPECT_LT(found[0].value, found[1].value + 0.025) << name;
     EXPECT_GT(found[0].value, found[1].value - 0.005) << "better than the best";
-    EXPECT_LT(found[1].value, 0.25) << "the best, of log 9 = 2.2 at first";
+    EXPECT_LT(found[0].value, 0.25) << "of log 9 = 2.2 at first";
   }
 
   test::Folder folder_;

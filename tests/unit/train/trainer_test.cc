@@ -317,15 +317,19 @@ TEST_F(Training, ALossThatIsNotFiniteEndsTheRun) {
   EXPECT_TRUE(std::isfinite(weights("blown.h5").sum().item<double>()));
 }
 
-// The same steps as LibTorch's own AdamW, at constant rate, with clipping by hand.
-TEST(Optimizer, IsAdamW) {
+model::ModelConfig of_seven_tokens() {
   model::ModelConfig config;
   config.states = config.m = 7;
   config.d = 16;
   config.blocks = 1;
   config.heads = 2;
   config.length = 8;
-  const auto ours = model::make_network(config, 1), theirs = model::make_network(config, 1);
+  return config;
+}
+
+// The same steps as LibTorch's own AdamW, at constant rate, with clipping by hand.
+TEST(Optimizer, IsAdamW) {
+  const auto ours = model::make_network(of_seven_tokens(), 1), theirs = model::make_network(of_seven_tokens(), 1);
   OptimizerOptions o;
   o.rate = 1e-2;
   o.warm_up = 0;
@@ -350,13 +354,7 @@ TEST(Optimizer, IsAdamW) {
 // The average by hand: it starts at the weights, here 0, which are then set to 1, 2 and 4, at rate 0. It keeps 1/10, 2/11 and 1/4
 // of itself in the first three steps, but never more than --ema, here .2; and it is of the weights as the step leaves them.
 TEST(Optimizer, AveragesByHand) {
-  model::ModelConfig config;
-  config.states = config.m = 7;
-  config.d = 16;
-  config.blocks = 1;
-  config.heads = 2;
-  config.length = 8;
-  const auto net = model::make_network(config, 1);
+  const auto net = model::make_network(of_seven_tokens(), 1);
   const auto set_all = [&](double value) {
     const torch::NoGradGuard guard;
     for (auto& p : net->parameters()) {
